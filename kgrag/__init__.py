@@ -1,0 +1,3 @@
+"""kgrag: knowledge-graph retrieval-augmented generation over one index."""
+
+__version__ = "0.1.0"

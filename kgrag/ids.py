@@ -1,0 +1,110 @@
+"""Identity: keys that say when two names are one, and content ids.
+
+``entity_key`` and ``compact_key`` follow the reference system's rules (unified-kg-rag §3, §4.2);
+folding the accents of Latin letters is this project's own (``resolution.fold_accents``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+
+_QUOTES_AND_COMMAS = re.compile(r"[\"'`´‘’‚‛“”„‟«»‹›「」『』《》〈〉,，、،]")
+_TRAILING_PUNCTUATION = ".!?;:。．！？；：…"
+_DENSE = r"\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
+_SPACE_BY_DENSE = re.compile(rf"(?<=[{_DENSE}]) | (?=[{_DENSE}])")
+_LATIN_DESIGNATOR = re.compile(
+    r"(?: (?:incorporated|inc|limited|ltd|llc|llp|corporation|corp|company|co|gmbh|ag|plc|s\.a|sa|bv|nv|oy|ab|kk|pte|pty)\.?)+$"
+)
+_CJK_DESIGNATOR = re.compile(r"\(주\)|㈜|주식회사|유한회사|株式会社|有限会社|合同会社|有限公司|股份有限公司|有限责任公司|股份公司")
+_SPACES = re.compile(r"\s+")
+
+
+def digest(*parts: str | bytes) -> str:
+    """A 128-bit content id (32 hex characters). Parts are length-prefixed, so ``("ab", "c") != ("a", "bc")``."""
+    h = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        raw = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+        h.update(len(raw).to_bytes(8, "little"))
+        h.update(raw)
+    return h.hexdigest()
+
+
+def entity_key(name: str) -> str:
+    """When two spellings are the same name: NFKC, casefold, ``_`` and ``-`` as spaces, no quote marks or commas,
+    one space between words, no trailing sentence punctuation; every other symbol stays ("C++" is not "C#").
+    Never empty for a name that holds a visible character."""
+    folded = unicodedata.normalize("NFKC", name).casefold()
+    folded = unicodedata.normalize("NFKC", folded)
+    spaced = folded.replace("_", " ").replace("-", " ")
+    key = _SPACES.sub(" ", _QUOTES_AND_COMMAS.sub("", spaced)).strip()
+    key = key.rstrip(_TRAILING_PUNCTUATION).rstrip()
+    return key or _SPACES.sub(" ", folded).strip()
+
+
+def compact_key(name: str, *, fold_accents: bool = True) -> str:
+    """The key that groups name variants: ``entity_key`` without legal-form designators ("Acme Inc" is "Acme"),
+    without spaces next to Han, Hangul or Kana, and, unless told otherwise, without the accents of Latin letters.
+    Falls back to the entity key where nothing would be left."""
+    key = entity_key(name)
+    bare = _CJK_DESIGNATOR.sub(" ", key)
+    bare = _LATIN_DESIGNATOR.sub("", _SPACES.sub(" ", bare).strip())
+    bare = _SPACE_BY_DENSE.sub("", bare).strip().rstrip(_TRAILING_PUNCTUATION).strip()
+    if fold_accents:
+        bare = _fold_latin_accents(bare)
+    return bare or key
+
+
+def schema_key(label: str) -> str:
+    """The key of a type or predicate: NFKC, runs of whitespace and ``_`` to one ``_``, casefold. Idempotent."""
+    folded = unicodedata.normalize("NFKC", label).casefold()
+    return re.sub(r"[\s_]+", "_", unicodedata.normalize("NFKC", folded).strip())
+
+
+def entity_id(key: str, entity_type: str = "") -> str:
+    """Id of the entity with this group key (and schema-keyed type, where ``resolution.identity`` is ``name_and_type``)."""
+    return digest("entity", key, entity_type) if entity_type else digest("entity", key)
+
+
+def relationship_id(source_id: str, target_id: str, relationship_type: str) -> str:
+    """Id of a directed, typed edge between two entity ids."""
+    return digest("relationship", source_id, target_id, schema_key(relationship_type))
+
+
+def document_id(scope: str, path: str, row_key: str = "") -> str:
+    """Id of a document: the source it was read from, its path within it and, for a row of a file, the row's key."""
+    return digest("document", scope, path, row_key)
+
+
+def text_unit_id(document: str, text: str, occurrence: int) -> str:
+    """Id of a text unit: an edit elsewhere in the document leaves it as it is."""
+    return digest("unit", document, text, str(occurrence))
+
+
+def community_id(level: int, members: list[str]) -> str:
+    """Content id of a community: its level and sorted members (unified-kg-rag §5.5)."""
+    return digest("community", str(level), *sorted(members))
+
+
+def shard_of(item_id: str, shards: int) -> int:
+    """Which of ``shards`` partitions an id (hex) belongs to."""
+    return int(item_id[:8], 16) % shards
+
+
+def _fold_latin_accents(text: str) -> str:
+    if text.isascii():
+        return text
+    out: list[str] = []
+    base_is_latin = False
+    for char in unicodedata.normalize("NFD", text):
+        if unicodedata.combining(char):
+            if base_is_latin:
+                continue
+        else:
+            base_is_latin = "LATIN" in unicodedata.name(char, "")
+        out.append(_LATIN_LETTERS.get(char, char))
+    return unicodedata.normalize("NFC", "".join(out))
+
+
+_LATIN_LETTERS = {"ø": "o", "đ": "d", "ł": "l", "æ": "ae", "œ": "oe", "ı": "i", "þ": "th", "ð": "d"}
