@@ -171,6 +171,8 @@ class Statement(Record, frozen=True, kw_only=True):
     score: float = 0.0
     source_id: str = ""
     target_id: str = ""
+    source_name: str = ""
+    target_name: str = ""
     other_id: str = ""
     start_date: str = ""
     end_date: str = ""
@@ -193,12 +195,15 @@ class Entity(Record, frozen=True, kw_only=True):
 
 
 class Relationship(Record, frozen=True, kw_only=True):
-    """A directed edge. Its rank (the sum of its ends' degrees) and its ends' names are joined when it is read.
+    """A directed edge. Its rank (the sum of its ends' degrees) and its ends' display names are joined when it is read;
+    ``source_name`` and ``target_name`` are what its own statements call them, for the text it is found by.
     ``weight`` is the exact sum of its statements' strengths."""
 
     id: str
     source_id: str
     target_id: str
+    source_name: str = ""
+    target_name: str = ""
     type: str = ""
     description: str = ""
     weight: float = 0.0
