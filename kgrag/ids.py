@@ -72,6 +72,12 @@ def relationship_id(source_id: str, target_id: str, relationship_type: str) -> s
     return digest("relationship", source_id, target_id, schema_key(relationship_type))
 
 
+def claim_id(subject_id: str, object_key: str, claim_type: str, start_date: str, end_date: str) -> str:
+    """Id of a claim: who, what kind, about whom (an entity id, or the entity key of a literal) and when.
+    Its status is voted, so it is no part of it."""
+    return digest("claim", subject_id, object_key, schema_key(claim_type), start_date, end_date)
+
+
 def document_id(scope: str, path: str, row_key: str = "") -> str:
     """Id of a document: the source it was read from, its path within it and, for a row of a file, the row's key."""
     return digest("document", scope, path, row_key)
@@ -85,6 +91,14 @@ def text_unit_id(document: str, text: str, occurrence: int) -> str:
 def community_id(level: int, members: list[str]) -> str:
     """Content id of a community: its level and sorted members (unified-kg-rag §5.5)."""
     return digest("community", str(level), *sorted(members))
+
+
+SEED_PREFIX = "sg-"
+
+
+def is_seed(unit_id: str) -> bool:
+    """Whether a text unit is a virtual one of an imported graph, which never outvotes documents."""
+    return unit_id.startswith(SEED_PREFIX)
 
 
 def shard_of(item_id: str, shards: int) -> int:

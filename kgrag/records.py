@@ -158,7 +158,8 @@ class Statement(Record, frozen=True, kw_only=True):
 
     ``mention`` is what a relationship says about each of its ends: that the entity exists (``name``), is cited by
     ``unit_id``, and has the edge ``other_id`` (a relationship id), so an entity's core, lineage, stub and degree
-    are all read from its own group.
+    are all read from its own group. A claim has its subject in ``source_id``, its object in ``target_id`` or, where it
+    is a literal, in ``target_name``.
     """
 
     kind: StatementKind
@@ -176,6 +177,7 @@ class Statement(Record, frozen=True, kw_only=True):
     other_id: str = ""
     start_date: str = ""
     end_date: str = ""
+    status: str = ""
 
 
 # ---------------------------------------------------------------- derived items (rows of the stores)

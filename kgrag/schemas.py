@@ -1,0 +1,63 @@
+"""Columns of the tables that stages exchange, in order.
+
+Values that only travel (a record, a statement, an item) go as their canonical bytes in one column: encoding and decoding
+them costs a tenth of a column per field. What a stage or a store must see without decoding stands beside them.
+``metadata`` is a document's filter fields as JSON, ``usage`` an encoded ``Usage``, ``error`` an encoded ``RowError``;
+each is empty where there is none.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+TEXT_UNITS = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("document_id", pa.string(), nullable=False),
+        pa.field("title", pa.string(), nullable=False),
+        pa.field("text", pa.string(), nullable=False),
+        pa.field("tokens", pa.int32(), nullable=False),
+        pa.field("metadata", pa.string(), nullable=False),
+        pa.field("error", pa.string(), nullable=False),
+    ]
+)
+
+RECORDS = pa.schema(
+    [
+        pa.field("unit_id", pa.string(), nullable=False),
+        pa.field("document_id", pa.string(), nullable=False),
+        pa.field("metadata", pa.string(), nullable=False),
+        pa.field("body", pa.binary(), nullable=False),
+        pa.field("usage", pa.string(), nullable=False),
+        pa.field("error", pa.string(), nullable=False),
+    ]
+)
+"""``body`` is a ``UnitRecord``; empty where the row failed."""
+
+STATEMENTS = pa.schema(
+    [
+        pa.field("group", pa.string(), nullable=False),
+        pa.field("unit_id", pa.string(), nullable=False),
+        pa.field("document_id", pa.string(), nullable=False),
+        pa.field("metadata", pa.string(), nullable=False),
+        pa.field("body", pa.binary(), nullable=False),
+    ]
+)
+"""``body`` is a ``Statement``, ``metadata`` its document's."""
+
+ITEMS = pa.schema(
+    [
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("body", pa.binary(), nullable=False),
+        pa.field("source_id", pa.string(), nullable=False),
+        pa.field("target_id", pa.string(), nullable=False),
+        pa.field("weight", pa.float64(), nullable=False),
+        pa.field("rank", pa.int64(), nullable=False),
+        pa.field("document_ids", pa.list_(pa.string()), nullable=False),
+        pa.field("usage", pa.string(), nullable=False),
+        pa.field("error", pa.string(), nullable=False),
+    ]
+)
+"""``kind`` is ``entity``, ``relationship`` or ``claim`` and ``body`` that record. ``source_id``, ``target_id`` and ``weight``
+are a relationship's, ``rank`` an entity's; empty or 0 for the others."""
