@@ -1,0 +1,1 @@
+"""Backends: what each port runs on. Only ``build.py`` imports them."""

@@ -1,0 +1,75 @@
+"""RecordStore in SQLite: records by unit, and statements clustered by group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from kgrag.backends.local.database import Database
+from kgrag.records import Statement, UnitRecord, decode, encode
+
+SCHEMA = """
+CREATE TABLE records (unit TEXT PRIMARY KEY, body BLOB NOT NULL, groups TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE statements (item TEXT NOT NULL, unit TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (item, unit)) WITHOUT ROWID;
+"""
+
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder(list[Statement]).decode
+
+
+class LocalRecords:
+    """Statements of one group in one unit are one row, so a unit's record costs a row per item it states."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def put(self, records: Iterable[UnitRecord], statements: Iterable[Statement]) -> None:
+        rows: dict[tuple[str, str], list[Statement]] = {}
+        for statement in statements:
+            rows.setdefault((statement.group, statement.unit_id), []).append(statement)
+        records = list(records)
+        groups: dict[str, list[str]] = {record.unit_id: [] for record in records}
+        for group, unit in rows:
+            groups.setdefault(unit, []).append(group)
+        with self._db.transaction():
+            self._drop_statements(list(groups))
+            self._db.executemany(
+                "INSERT OR REPLACE INTO records VALUES (?,?,?)",
+                [(r.unit_id, encode(r), " ".join(groups[r.unit_id])) for r in records],
+            )
+            self._db.executemany(
+                "INSERT OR REPLACE INTO statements VALUES (?,?,?)", [(*key, _pack(rows[key])) for key in sorted(rows)]
+            )
+
+    def get(self, unit_ids: Sequence[str]) -> dict[str, UnitRecord]:
+        found = self._db.rows_in("SELECT unit, body FROM records WHERE unit IN (?)", unit_ids)
+        return {unit: decode(body, UnitRecord) for unit, body in found}
+
+    def delete(self, unit_ids: Iterable[str]) -> None:
+        units = list(unit_ids)
+        with self._db.transaction():
+            self._drop_statements(units)
+            self._db.execute_in("DELETE FROM records WHERE unit IN (?)", units)
+
+    def groups_of(self, unit_ids: Sequence[str]) -> set[str]:
+        found = self._db.rows_in("SELECT groups FROM records WHERE unit IN (?)", unit_ids)
+        return {group for (groups,) in found for group in groups.split()}
+
+    def statements(self, groups: Sequence[str]) -> Iterator[Statement]:
+        for group in dict.fromkeys(groups):
+            for (body,) in self._db.rows("SELECT body FROM statements WHERE item=? ORDER BY unit", (group,)):
+                yield from _unpack(body)
+
+    def scan(self, *, after: str = "", limit: int = 1000) -> list[UnitRecord]:
+        found = self._db.rows("SELECT body FROM records WHERE unit>? ORDER BY unit LIMIT ?", (after, limit))
+        return [decode(body, UnitRecord) for (body,) in found]
+
+    def count(self) -> int:
+        return int(self._db.rows("SELECT count(*) FROM records")[0][0])
+
+    def _drop_statements(self, units: list[str]) -> None:
+        known = self._db.rows_in("SELECT unit, groups FROM records WHERE unit IN (?)", units)
+        self._db.executemany(
+            "DELETE FROM statements WHERE item=? AND unit=?", ((group, unit) for unit, groups in known for group in groups.split())
+        )
