@@ -61,3 +61,34 @@ ITEMS = pa.schema(
 )
 """``kind`` is ``entity``, ``relationship`` or ``claim`` and ``body`` that record. ``source_id``, ``target_id`` and ``weight``
 are a relationship's, ``rank`` an entity's; empty or 0 for the others."""
+
+ROWS = pa.schema(
+    [
+        pa.field("collection", pa.string(), nullable=False),
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("body", pa.binary(), nullable=False),
+        pa.field("tokens", pa.string(), nullable=False),
+        pa.field("metadata", pa.string(), nullable=False),
+        pa.field("vector_digest", pa.string(), nullable=False),
+    ]
+)
+"""A row of the search store but for its vector. ``vector_digest`` is empty where the row gets none."""
+
+PASSAGES = pa.schema(
+    [
+        pa.field("collection", pa.string(), nullable=False),
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("text", pa.string(), nullable=False),
+    ]
+)
+"""Rows whose vector is not in the store yet, and the text it is made from."""
+
+VECTORS = pa.schema(
+    [
+        pa.field("collection", pa.string(), nullable=False),
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("vector", pa.binary(), nullable=False),
+        pa.field("error", pa.string(), nullable=False),
+    ]
+)
+"""``vector`` is little-endian float32 of length 1; empty where the row failed."""
