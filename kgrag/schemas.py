@@ -10,6 +10,35 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+FILES = pa.schema(
+    [
+        pa.field("scope", pa.string(), nullable=False),
+        pa.field("path", pa.string(), nullable=False),
+        pa.field("uri", pa.string(), nullable=False),
+        pa.field("digest", pa.string(), nullable=False),
+        pa.field("size", pa.int64(), nullable=False),
+    ]
+)
+"""Source files to parse. ``path`` is relative to the source ``scope``, ``uri`` says where to read it, ``digest`` is its bytes'."""
+
+DOCUMENTS = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("scope", pa.string(), nullable=False),
+        pa.field("path", pa.string(), nullable=False),
+        pa.field("title", pa.string(), nullable=False),
+        pa.field("text", pa.string(), nullable=False),
+        pa.field("digest", pa.string(), nullable=False),
+        pa.field("metadata", pa.string(), nullable=False),
+        pa.field("pages", pa.list_(pa.int64()), nullable=False),
+        pa.field("row", pa.int64()),
+        pa.field("warnings", pa.list_(pa.string()), nullable=False),
+        pa.field("error", pa.string(), nullable=False),
+    ]
+)
+"""Parsed documents, those of one file together and in its order. A row with an ``error`` stands for a file or a row of one
+that cannot be read; its ``id`` may be empty."""
+
 TEXT_UNITS = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
@@ -17,10 +46,14 @@ TEXT_UNITS = pa.schema(
         pa.field("title", pa.string(), nullable=False),
         pa.field("text", pa.string(), nullable=False),
         pa.field("tokens", pa.int32(), nullable=False),
+        pa.field("start", pa.int64(), nullable=False),
+        pa.field("end", pa.int64(), nullable=False),
         pa.field("metadata", pa.string(), nullable=False),
         pa.field("error", pa.string(), nullable=False),
     ]
 )
+"""Text units, those of one document together and in its order. ``[start, end)`` is where one stands in the document's text;
+``metadata`` is the document's, with its ``path``."""
 
 RECORDS = pa.schema(
     [
