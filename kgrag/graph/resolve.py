@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Literal
 
+from pydantic import Field
+
 from kgrag.errors import ConfigurationError
 from kgrag.ids import compact_key, digest, entity_id, schema_key
 from kgrag.records import UnitRecord
@@ -26,7 +28,7 @@ class ResolutionSettings(Section):
     """Hand-made: each name is taken for the name on the right."""
     fuzzy: bool = False
     """Whether similar spellings are joined too. Off: it also joins different things that share most of their name."""
-    similarity_threshold: float = 0.6
+    similarity_threshold: float = Field(default=0.6, ge=0, le=1)
     """With `fuzzy`: the least similarity (0-1) of two names that are joined. From the July 2026 release of the reference."""
 
 
