@@ -19,7 +19,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def cpu_seconds() -> float:
     """User and system time of this process and its finished children."""
-    return sum(r.ru_utime + r.ru_stime for r in (resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)))
+    return sum(
+        r.ru_utime + r.ru_stime for r in (resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN))
+    )
 
 
 def peak_megabytes() -> float:

@@ -7,6 +7,7 @@ matches when any of its values does. ``document_id`` and ``path`` are fields of 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from typing import Any
 
@@ -119,10 +120,10 @@ def _values(metadata: Metadata, field: str) -> tuple[Scalar, ...]:
 
 def _within(value: Scalar, bounds: Range) -> bool:
     for bound, ok in (
-        (bounds.gt, lambda v, b: v > b),
-        (bounds.gte, lambda v, b: v >= b),
-        (bounds.lt, lambda v, b: v < b),
-        (bounds.lte, lambda v, b: v <= b),
+        (bounds.gt, operator.gt),
+        (bounds.gte, operator.ge),
+        (bounds.lt, operator.lt),
+        (bounds.lte, operator.le),
     ):
         if bound is None:
             continue
