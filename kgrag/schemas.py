@@ -95,6 +95,26 @@ ITEMS = pa.schema(
 """``kind`` is ``entity``, ``relationship`` or ``claim`` and ``body`` that record. ``source_id``, ``target_id`` and ``weight``
 are a relationship's, ``rank`` an entity's; empty or 0 for the others."""
 
+REPORT_INPUTS = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("level", pa.int32(), nullable=False),
+        pa.field("input", pa.binary(), nullable=False),
+        pa.field("frame", pa.binary(), nullable=False),
+    ]
+)
+"""What a community's report is written from: ``input`` is a ``ReportInput``, ``frame`` the ``Report`` but for its text."""
+
+REPORTS = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("body", pa.binary(), nullable=False),
+        pa.field("usage", pa.string(), nullable=False),
+        pa.field("error", pa.string(), nullable=False),
+    ]
+)
+"""``body`` is a ``Report``; empty where the row failed."""
+
 ROWS = pa.schema(
     [
         pa.field("collection", pa.string(), nullable=False),
