@@ -193,8 +193,8 @@ class _Reading:
         if not self.entities and not self.relationships:
             self.entities, self.relationships = entities, relationships
             return bool(entities or relationships)
-        new_entity = _replace(self.entities, entities, lambda e: entity_key(e.name))
-        new_edge = _replace(
+        self.entities, new_entity = _replaced(self.entities, entities, lambda e: entity_key(e.name))
+        self.relationships, new_edge = _replaced(
             self.relationships, relationships, lambda r: (entity_key(r.source), entity_key(r.target), schema_key(r.type))
         )
         return new_entity or new_edge
@@ -207,13 +207,13 @@ class _Reading:
 S = TypeVar("S", bound=msgspec.Struct)
 
 
-def _replace(known: list[S], found: list[S], key: Callable[[S], object]) -> bool:
+def _replaced(known: list[S], found: list[S], key: Callable[[S], object]) -> tuple[list[S], bool]:
+    """Known items with the found ones in place of those of the same key, and whether a key was new."""
     if not found:
-        return False
+        return known, False
     keys = {key(item) for item in found}
     before = {key(item) for item in known}
-    known[:] = [item for item in known if key(item) not in keys] + found
-    return not keys <= before
+    return [item for item in known if key(item) not in keys] + found, not keys <= before
 
 
 def _canonical(items: list[S]) -> list[S]:
