@@ -79,7 +79,8 @@ class DocumentStatus(Record, frozen=True, kw_only=True):
     metadata: Metadata = {}
     pages: list[int] = []
     row: int | None = None
-    file_digest: str = ""
+    fingerprint: str = ""
+    """What its units and records were made with: reading, extraction and resolution settings, joined by dots."""
     state: DocumentState = "pending"
     units: list[Span] = []
     pending_units: list[Span] = []

@@ -1,0 +1,238 @@
+"""Write-ahead, records and the statements that derivation starts from.
+
+The order is what makes a run safe to kill. A document is pending in the registry before anything of it is written; a
+removed unit's record stays until all that its removal causes is written; an item that loses a statement because a record
+is made anew is noted before the record is replaced. So whatever a dead run left, the next one finds every item it touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from kgrag import schemas
+from kgrag.graph.resolve import Resolver
+from kgrag.graph.statements import statements_of
+from kgrag.ids import digest
+from kgrag.ingest.plan import DocumentPlan, read_plans
+from kgrag.ingest.side import BATCH, StoreSide, batched
+from kgrag.ingest.tables import Table
+from kgrag.ports import StatusStore
+from kgrag.records import Statement, UnitRecord, decode, encode
+
+Groups = NDArray[np.void]
+"""Sorted group ids as 16 raw bytes each: a million entities, relationships and claims are 16 MB."""
+
+_ID = np.dtype("V16")
+UNREAD = pa.schema([pa.field(name, pa.string(), nullable=False) for name in ("unit_id", "document_id", "error")])
+GONE = pa.schema([pa.field("id", pa.string(), nullable=False)])
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """``statements`` by shard of their groups, ``gone`` the items nothing states any more. ``touched`` are the ends of
+    the relationships that units of this run state or stated (None: too many to name, the whole graph)."""
+
+    statements: Table
+    gone: Table
+    groups: int
+
+
+def write_ahead(side: StoreSide, plan: Table) -> None:
+    """Every document of the plan becomes pending, with the units it had and those it will have, and its file unread."""
+    status = side.stores.status
+    for part in batched(read_plans(side, plan), 256):
+        side.stop.check()
+        files: dict[str, dict[str, str]] = {}
+        for document in part:
+            known = document.after or document.before
+            if known is not None and document.kind != "moved":
+                files.setdefault(known.scope, {})[known.path] = ""
+        with side.stores.transaction():
+            status.put([_pending(document, side.run_id) for document in part if document.kind != "moved"])
+            for scope, digests in files.items():
+                status.put_files(scope, digests)
+
+
+def _pending(plan: DocumentPlan, run_id: str) -> object:
+    before, after = plan.before, plan.after
+    units = list(before.units) if before else []
+    pending = {span.unit_id: span for span in (before.pending_units if before else [])}
+    pending |= {span.unit_id: span for span in (after.units if after else [])}
+    known = after or before
+    assert known is not None
+    return msgspec.structs.replace(known, state="pending", units=units, pending_units=list(pending.values()), run_id=run_id)
+
+
+def put_records(side: StoreSide, records: Table, resolver: Resolver, remade: bool) -> Table:
+    """Store what was read, with its statements. Returns the units that could not be read (``UNREAD``).
+    ``remade`` says that some of these units had a record before."""
+    lost = LostItems(side.stores.status)
+    unread = side.writer("unread", UNREAD)
+    for rows in side.tables.batches(records):
+        side.stop.check()
+        failed = rows.filter(pa.compute.not_equal(rows["error"], "")).select(["unit_id", "document_id", "error"])
+        unread.add(failed.cast(UNREAD))
+        found = [decode(body, UnitRecord) for body in rows["body"].to_pylist() if body]
+        _put(side, found, resolver, lost if remade else None)
+    return unread.close()
+
+
+def restate(side: StoreSide, plan: Table, resolver: Resolver) -> None:
+    """Make the statements of stored records anew, for documents whose names are resolved otherwise now."""
+    lost = LostItems(side.stores.status)
+    units = (unit for document in read_plans(side, plan) if document.reading == "restate" for unit in document.core)
+    for part in batched(units):
+        side.stop.check()
+        _put(side, list(side.stores.records.get(part).values()), resolver, lost)
+
+
+def _put(side: StoreSide, records: list[UnitRecord], resolver: Resolver, lost: LostItems | None) -> None:
+    stated = [statement for record in records for statement in statements_of(record, resolver)]
+    with side.stores.transaction():
+        if lost is not None:
+            had = side.stores.records.groups_of([record.unit_id for record in records])
+            lost.add(had - {statement.group for statement in stated})
+        side.stores.records.put(records, stated)
+
+
+class LostItems:
+    """Items that may have lost a statement without a trace in the records, noted in the registry until the commit."""
+
+    def __init__(self, status: StatusStore) -> None:
+        self._status = status
+
+    def add(self, items: Iterable[str]) -> None:
+        for part in batched(sorted(items), 4096):
+            count = self._count()
+            self._status.write_value(f"lost/{count}", list(part))
+            self._status.write_value("lost", count + 1)
+
+    def pages(self) -> Iterator[list[str]]:
+        for page in range(self._count()):
+            yield self._status.read_value(f"lost/{page}") or []
+
+    def clear(self) -> None:
+        count = self._count()
+        if count:
+            self._status.write_value("lost", 0)
+            for page in range(count):
+                self._status.write_value(f"lost/{page}", [])
+
+    def __bool__(self) -> bool:
+        return self._count() > 0
+
+    def _count(self) -> int:
+        return int(self._status.read_value("lost") or 0)
+
+
+def export_statements(side: StoreSide, plan: Table, unread: Table | None, *, everything: bool) -> Evidence:
+    """All statements of the items that this run's units touch, but for those of removed and unread units.
+    ``everything``: of every item there is."""
+    out = set(_excluded(side, plan, unread))
+    groups = _affected(side, plan, everything)
+    shards = max(1, -(-len(groups) // side.settings.groups_per_shard))
+    table, gone = side.writer("statements", schemas.STATEMENTS), side.writer("gone", GONE, 1 << 16)
+    fields = _DocumentFields(side)
+    first = groups.view("u1").reshape(-1, 16)[:, :4].copy().view(">u4").ravel() % shards if len(groups) else np.zeros(0)
+    for shard in range(shards):
+        side.stop.check()
+        rows, none = _shard(side, groups[first == shard], out, fields)
+        table.shard(rows)
+        gone.add(pa.table([none], schema=GONE))
+    return Evidence(statements=table.close(), gone=gone.close(), groups=len(groups))
+
+
+def _shard(side: StoreSide, groups: Groups, out: set[str], fields: _DocumentFields) -> tuple[pa.Table, list[str]]:
+    ids = [raw.hex() for raw in groups.tobytes_list()] if False else _hex(groups)
+    columns: tuple[list[str], list[str], list[str], list[bytes]] = ([], [], [], [])
+    items, units, documents, bodies = columns
+    for statement in side.stores.records.statements(ids):
+        if statement.unit_id not in out:
+            items.append(statement.group)
+            units.append(statement.unit_id)
+            documents.append(statement.document_id)
+            bodies.append(encode(statement))
+    stated = set(items)
+    rows = pa.table([items, units, documents, fields.of(documents), bodies], schema=schemas.STATEMENTS)
+    return rows, [id for id in ids if id not in stated]
+
+
+def _excluded(side: StoreSide, plan: Table, unread: Table | None) -> Iterator[str]:
+    for document in read_plans(side, plan):
+        yield from document.removed
+    if unread is not None:
+        for rows in side.tables.batches(unread, ["unit_id"]):
+            yield from rows["unit_id"].to_pylist()
+
+
+def _affected(side: StoreSide, plan: Table, everything: bool) -> Groups:
+    found = _GroupSet()
+    for page in LostItems(side.stores.status).pages():
+        found.add(page)
+    if everything:
+        after = ""
+        while records := side.stores.records.scan(after=after, limit=BATCH):
+            side.stop.check()
+            after = records[-1].unit_id
+            found.add(side.stores.records.groups_of([record.unit_id for record in records]))
+        return found.sorted()
+    units = (unit for document in read_plans(side, plan) for unit in (*document.core, *document.fields, *document.removed))
+    for part in batched(units):
+        side.stop.check()
+        found.add(side.stores.records.groups_of(part))
+    return found.sorted()
+
+
+class _GroupSet:
+    """A set of ids at 16 bytes each."""
+
+    def __init__(self) -> None:
+        self._held: list[Groups] = []
+        self._size = self._unique = 0
+
+    def add(self, ids: Iterable[str]) -> None:
+        raw = bytes.fromhex("".join(ids))
+        if raw:
+            self._held.append(np.frombuffer(raw, _ID))
+            self._size += len(self._held[-1])
+            if self._size > 2 * self._unique + (1 << 20):
+                self.sorted()
+
+    def sorted(self) -> Groups:
+        # Void values do not compare; two big-endian words do, in the order of the hex ids.
+        joined = np.concatenate(self._held) if self._held else np.zeros(0, _ID)
+        words = joined.view([("a", ">u8"), ("b", ">u8")])
+        unique = np.unique(words).view(_ID)
+        self._held, self._size, self._unique = [unique], len(unique), len(unique)
+        return unique
+
+
+def _hex(groups: Groups) -> list[str]:
+    text = groups.tobytes().hex()
+    return [text[i : i + 32] for i in range(0, len(text), 32)]
+
+
+class _DocumentFields:
+    """Each document's filter fields as JSON, as the registry has them (its pending version once there is one)."""
+
+    def __init__(self, side: StoreSide) -> None:
+        self._status = side.stores.status
+        self._known: dict[str, str] = {}
+
+    def of(self, documents: list[str]) -> list[str]:
+        known = self._known
+        missing = list(dict.fromkeys(id for id in documents if id not in known))
+        for part in batched(missing):
+            found = self._status.get(part)
+            for id in part:
+                fields = found[id].metadata if id in found else {}
+                known[id] = msgspec.json.encode(fields, order="sorted").decode() if fields else ""
+        return [known[id] for id in documents]
+
+
+def evidence_key(table: Table) -> str:
+    return digest("evidence", table.key)
