@@ -114,6 +114,8 @@ def store_rows(rows: pa.Table, vectors: Mapping[str, bytes]) -> dict[Collection,
     names = ("collection", "id", "body", "tokens", "metadata", "vector_digest")
     for collection, id, body, tokens, fields, name in zip(*(rows[n].to_pylist() for n in names), strict=True):
         raw = vectors.get(id)
+        if raw == b"":  # it could not be embedded: words alone find it, and a later run tries again
+            name = ""
         found.setdefault(collection, []).append(
             Row(
                 id=id,

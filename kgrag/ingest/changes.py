@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from kgrag import schemas
 from kgrag.errors import ConfirmationRequired
-from kgrag.ids import digest
 from kgrag.ingest.plan import DocumentPlan, Fingerprint, PlanWriter, plan_document, read_plans
 from kgrag.ingest.report import MAX_FAILURES, Failure
 from kgrag.ingest.side import BATCH, StoreSide, batched
@@ -322,8 +321,3 @@ def _by_document(side: StoreSide, units: Table) -> Iterator[tuple[str, pa.Table]
         held = rows.slice(start)
     if held is not None and held.num_rows:
         yield held["document_id"][0].as_py(), held
-
-
-def tables_digest(*tables: Table) -> str:
-    """One key for several tables."""
-    return digest("tables", *(table.key for table in tables))

@@ -12,32 +12,35 @@ from collections.abc import Iterable, Iterator
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from kgrag import schemas
 from kgrag.graph.resolve import Resolver
 from kgrag.graph.statements import statements_of
-from kgrag.ids import digest
 from kgrag.ingest.plan import DocumentPlan, read_plans
 from kgrag.ingest.side import BATCH, StoreSide, batched
 from kgrag.ingest.tables import Table
 from kgrag.ports import StatusStore
-from kgrag.records import Statement, UnitRecord, decode, encode
+from kgrag.records import DocumentStatus, Relationship, UnitRecord, decode, encode
 
 Groups = NDArray[np.void]
 """Sorted group ids as 16 raw bytes each: a million entities, relationships and claims are 16 MB."""
 
 _ID = np.dtype("V16")
 UNREAD = pa.schema([pa.field(name, pa.string(), nullable=False) for name in ("unit_id", "document_id", "error")])
-GONE = pa.schema([pa.field("id", pa.string(), nullable=False)])
+IDS = pa.schema([pa.field("id", pa.string(), nullable=False)])
+_IDS = 1 << 16
+"""Ids per file of a table of ids."""
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """``statements`` by shard of their groups, ``gone`` the items nothing states any more. ``touched`` are the ends of
-    the relationships that units of this run state or stated (None: too many to name, the whole graph)."""
+    """``statements`` by shard of their groups, ``gone`` the items nothing states any more, ``touched`` the ends of the
+    relationships that this run's units state, stated, or state otherwise."""
 
     statements: Table
     gone: Table
+    touched: Table
     groups: int
 
 
@@ -57,7 +60,7 @@ def write_ahead(side: StoreSide, plan: Table) -> None:
                 status.put_files(scope, digests)
 
 
-def _pending(plan: DocumentPlan, run_id: str) -> object:
+def _pending(plan: DocumentPlan, run_id: str) -> DocumentStatus:
     before, after = plan.before, plan.after
     units = list(before.units) if before else []
     pending = {span.unit_id: span for span in (before.pending_units if before else [])}
@@ -74,7 +77,7 @@ def put_records(side: StoreSide, records: Table, resolver: Resolver, remade: boo
     unread = side.writer("unread", UNREAD)
     for rows in side.tables.batches(records):
         side.stop.check()
-        failed = rows.filter(pa.compute.not_equal(rows["error"], "")).select(["unit_id", "document_id", "error"])
+        failed = rows.filter(pc.not_equal(rows["error"], "")).select(["unit_id", "document_id", "error"])
         unread.add(failed.cast(UNREAD))
         found = [decode(body, UnitRecord) for body in rows["body"].to_pylist() if body]
         _put(side, found, resolver, lost if remade else None)
@@ -133,24 +136,40 @@ def export_statements(side: StoreSide, plan: Table, unread: Table | None, *, eve
     """All statements of the items that this run's units touch, but for those of removed and unread units.
     ``everything``: of every item there is."""
     out = set(_excluded(side, plan, unread))
-    groups = _affected(side, plan, everything)
+    core, groups = _affected(side, plan, everything)
     shards = max(1, -(-len(groups) // side.settings.groups_per_shard))
-    table, gone = side.writer("statements", schemas.STATEMENTS), side.writer("gone", GONE, 1 << 16)
+    table, gone, touched = side.writer("statements", schemas.STATEMENTS), side.writer("gone", IDS, _IDS), _GroupSet()
     fields = _DocumentFields(side)
-    first = groups.view("u1").reshape(-1, 16)[:, :4].copy().view(">u4").ravel() % shards if len(groups) else np.zeros(0)
-    for shard in range(shards):
+    for part, moved in zip(_sharded(groups, shards), _sharded(core, shards), strict=True):
         side.stop.check()
-        rows, none = _shard(side, groups[first == shard], out, fields)
+        rows, none, ends = _shard(side, _hex(part), out, fields, set(_hex(moved)))
+        ends |= _stored_ends(side, none)
         table.shard(rows)
-        gone.add(pa.table([none], schema=GONE))
-    return Evidence(statements=table.close(), gone=gone.close(), groups=len(groups))
+        gone.add(pa.table([none], schema=IDS))
+        touched.add(ends)
+    return Evidence(
+        statements=table.close(), gone=gone.close(), touched=_id_table(side, "touched", touched.sorted()), groups=len(groups)
+    )
 
 
-def _shard(side: StoreSide, groups: Groups, out: set[str], fields: _DocumentFields) -> tuple[pa.Table, list[str]]:
-    ids = [raw.hex() for raw in groups.tobytes_list()] if False else _hex(groups)
+def _sharded(groups: Groups, shards: int) -> Iterator[Groups]:
+    """As ``ids.shard_of`` has it."""
+    first = groups.view("u1").reshape(-1, 16)[:, :4].copy().view(">u4").ravel() % shards
+    for shard in range(shards):
+        yield groups[first == shard]
+
+
+def _shard(
+    side: StoreSide, ids: list[str], out: set[str], fields: _DocumentFields, core: set[str]
+) -> tuple[pa.Table, list[str], set[str]]:
+    """Statements of one shard, its items without any, and the ends of its relationships among ``core``."""
     columns: tuple[list[str], list[str], list[str], list[bytes]] = ([], [], [], [])
     items, units, documents, bodies = columns
+    ends: set[str] = set()
     for statement in side.stores.records.statements(ids):
+        if statement.kind == "relationship" and statement.group in core:
+            ends.add(statement.source_id)
+            ends.add(statement.target_id)
         if statement.unit_id not in out:
             items.append(statement.group)
             units.append(statement.unit_id)
@@ -158,7 +177,22 @@ def _shard(side: StoreSide, groups: Groups, out: set[str], fields: _DocumentFiel
             bodies.append(encode(statement))
     stated = set(items)
     rows = pa.table([items, units, documents, fields.of(documents), bodies], schema=schemas.STATEMENTS)
-    return rows, [id for id in ids if id not in stated]
+    return rows, [id for id in ids if id not in stated], ends
+
+
+def _stored_ends(side: StoreSide, gone: list[str]) -> set[str]:
+    """The ends of relationships about to go, as the store has them."""
+    if not gone:
+        return set()
+    found = [decode(body, Relationship) for body in side.stores.search.get("relationships", gone).values()]
+    return {end for edge in found for end in (edge.source_id, edge.target_id)}
+
+
+def _id_table(side: StoreSide, name: str, ids: Groups) -> Table:
+    out = side.writer(name, IDS, _IDS)
+    for start in range(0, len(ids), _IDS):
+        out.add(pa.table([_hex(ids[start : start + _IDS])], schema=IDS))
+    return out.close()
 
 
 def _excluded(side: StoreSide, plan: Table, unread: Table | None) -> Iterator[str]:
@@ -169,22 +203,31 @@ def _excluded(side: StoreSide, plan: Table, unread: Table | None) -> Iterator[st
             yield from rows["unit_id"].to_pylist()
 
 
-def _affected(side: StoreSide, plan: Table, everything: bool) -> Groups:
-    found = _GroupSet()
+def _affected(side: StoreSide, plan: Table, everything: bool) -> tuple[Groups, Groups]:
+    """Items whose statements changed, and all to derive: those and the ones of which only a document's fields changed."""
+    core, groups = _GroupSet(), _GroupSet()
     for page in LostItems(side.stores.status).pages():
-        found.add(page)
+        core.add(page)
+    units = (unit for document in read_plans(side, plan) for unit in (*document.core, *document.removed))
+    _add_groups(side, core, units)
+    groups.add_all(core.sorted())
+    _add_groups(side, groups, (unit for document in read_plans(side, plan) for unit in document.fields))
     if everything:
-        after = ""
-        while records := side.stores.records.scan(after=after, limit=BATCH):
-            side.stop.check()
-            after = records[-1].unit_id
-            found.add(side.stores.records.groups_of([record.unit_id for record in records]))
-        return found.sorted()
-    units = (unit for document in read_plans(side, plan) for unit in (*document.core, *document.fields, *document.removed))
+        _add_groups(side, groups, _all_units(side))
+    return core.sorted(), groups.sorted()
+
+
+def _add_groups(side: StoreSide, into: _GroupSet, units: Iterable[str]) -> None:
     for part in batched(units):
         side.stop.check()
-        found.add(side.stores.records.groups_of(part))
-    return found.sorted()
+        into.add(side.stores.records.groups_of(part))
+
+
+def _all_units(side: StoreSide) -> Iterator[str]:
+    after = ""
+    while records := side.stores.records.scan(after=after, limit=BATCH):
+        yield from (record.unit_id for record in records)
+        after = records[-1].unit_id
 
 
 class _GroupSet:
@@ -195,18 +238,23 @@ class _GroupSet:
         self._size = self._unique = 0
 
     def add(self, ids: Iterable[str]) -> None:
-        raw = bytes.fromhex("".join(ids))
-        if raw:
-            self._held.append(np.frombuffer(raw, _ID))
-            self._size += len(self._held[-1])
+        self.add_all(np.frombuffer(bytes.fromhex("".join(ids)), _ID))
+
+    def add_all(self, ids: Groups) -> None:
+        if len(ids):
+            self._held.append(ids)
+            self._size += len(ids)
             if self._size > 2 * self._unique + (1 << 20):
                 self.sorted()
 
     def sorted(self) -> Groups:
-        # Void values do not compare; two big-endian words do, in the order of the hex ids.
         joined = np.concatenate(self._held) if self._held else np.zeros(0, _ID)
-        words = joined.view([("a", ">u8"), ("b", ">u8")])
-        unique = np.unique(words).view(_ID)
+        words = joined.view(">u8").reshape(-1, 2)
+        order = np.lexsort((words[:, 1].astype("u8"), words[:, 0].astype("u8")))
+        words = words[order]
+        new = np.ones(len(words), dtype=bool)
+        new[1:] = (words[1:] != words[:-1]).any(axis=1)
+        unique = np.ascontiguousarray(words[new]).view(_ID).ravel()
         self._held, self._size, self._unique = [unique], len(unique), len(unique)
         return unique
 
@@ -232,7 +280,3 @@ class _DocumentFields:
                 fields = found[id].metadata if id in found else {}
                 known[id] = msgspec.json.encode(fields, order="sorted").decode() if fields else ""
         return [known[id] for id in documents]
-
-
-def evidence_key(table: Table) -> str:
-    return digest("evidence", table.key)

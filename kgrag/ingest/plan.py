@@ -104,10 +104,13 @@ class PlanWriter:
 def _reading(before: str, after: str) -> Reading:
     if before == after:
         return ""
-    old, new = (before.split(".") + ["", "", ""])[:3], after.split(".")
-    if old[1] != new[1]:
+    if "." not in before:
         return "extract"
-    return "restate" if old[2] != new[2] else ""
+    _, extraction, resolution = before.split(".")
+    _, extraction_now, resolution_now = after.split(".")
+    if extraction != extraction_now:
+        return "extract"
+    return "restate" if resolution != resolution_now else ""
 
 
 def _with_units_of(before: DocumentStatus, after: DocumentStatus) -> DocumentStatus:

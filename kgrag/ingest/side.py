@@ -13,8 +13,6 @@ from kgrag.ingest.stop import Stop
 from kgrag.ingest.tables import ShardWriter, TableRoot
 from kgrag.ports import Stores
 
-
-
 T = TypeVar("T")
 
 BATCH = 512

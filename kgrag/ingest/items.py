@@ -1,0 +1,140 @@
+"""Rows, vertices and edges into the stores, in an order that never shows a reader an id that leads nowhere:
+text units, entities, relationships, claims; what goes, goes the other way round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kgrag import schemas
+from kgrag.index.texts import body_text
+from kgrag.index.write import store_rows
+from kgrag.ingest.plan import read_plans
+from kgrag.ingest.side import StoreSide, batched
+from kgrag.ingest.tables import Table
+from kgrag.ports import Collection, Edge, Row, Vertex
+from kgrag.records import Entity, Relationship, decode
+
+_ORDER: tuple[Collection, ...] = ("text_units", "entities", "relationships", "claims", "reports")
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """``written`` rows that differed from the stored ones, of ``rows``."""
+
+    rows: int
+    written: int
+
+
+def mark_passages(side: StoreSide, rows: Table) -> Table:
+    """Those rows whose vector the store does not hold, with the text to embed (``PASSAGES``)."""
+    out = side.writer(f"{rows.name}_passages", schemas.PASSAGES)
+    for part in side.tables.batches(rows):
+        side.stop.check()
+        names = ("collection", "id", "body", "vector_digest")
+        wanted: dict[Collection, list[tuple[str, bytes, str]]] = {}
+        for collection, id, body, name in zip(*(part[n].to_pylist() for n in names), strict=True):
+            if name:
+                wanted.setdefault(collection, []).append((id, body, name))
+        for collection, found in wanted.items():
+            held = side.stores.search.vector_digests(collection, [id for id, _, _ in found]) if _holds(side, collection) else {}
+            new = [(id, body) for id, body, name in found if held.get(id) != name]
+            texts = [body_text(collection, body) for _, body in new]
+            out.add(pa.table([[collection] * len(new), [id for id, _ in new], texts], schema=schemas.PASSAGES))
+    return out.close()
+
+
+def write_rows(side: StoreSide, rows: Table, vectors: Table | None) -> Written:
+    """Write the rows that differ from what the stores hold, and the vertices and edges of the graph with theirs."""
+    written = 0
+    present = {name for part in side.tables.batches(rows, ["collection"]) for name in pc.unique(part["collection"]).to_pylist()}
+    for collection in _ORDER:
+        if collection not in present:
+            continue
+        fresh = not _holds(side, collection)
+        made = _Vectors(side, vectors, collection)
+        for part in side.tables.batches(rows):
+            side.stop.check()
+            part = part.filter(pc.equal(part["collection"], collection))
+            if part.num_rows:
+                found = store_rows(part, made.of(part["id"].to_pylist()))[collection]
+                written += _write(side, collection, found, fresh)
+    return Written(rows=rows.rows, written=written)
+
+
+def _write(side: StoreSide, collection: Collection, rows: list[Row], fresh: bool) -> int:
+    if not fresh:
+        ids = [row.id for row in rows]
+        bodies = side.stores.search.get(collection, ids)
+        named = side.stores.search.vector_digests(collection, ids)
+        rows = [row for row in rows if bodies.get(row.id) != row.body or named.get(row.id, "") != row.vector_digest]
+    with side.stores.transaction():
+        if rows:
+            side.stores.search.upsert(collection, rows)
+        if rows and collection == "entities":
+            side.stores.graph.upsert([_vertex(decode(row.body, Entity)) for row in rows], [])
+        if rows and collection == "relationships":
+            side.stores.graph.upsert([], [_edge(decode(row.body, Relationship)) for row in rows])
+    return len(rows)
+
+
+def delete_items(side: StoreSide, gone: Table) -> int:
+    """Delete items nothing states any more from rows and graph."""
+    ids = [id for rows in side.tables.batches(gone) for id in rows["id"].to_pylist()]
+    for collection in ("claims", "relationships", "entities"):
+        for part in batched(ids):
+            side.stop.check()
+            with side.stores.transaction():
+                if collection == "relationships":
+                    side.stores.graph.delete([], part)
+                if collection == "entities":
+                    side.stores.graph.delete(part, [])
+                side.stores.search.delete(collection, part)
+    return len(ids)
+
+
+def delete_units(side: StoreSide, plan: Table) -> int:
+    """Delete the rows of removed text units, once nothing cites them."""
+    count = 0
+    for part in batched(unit for document in read_plans(side, plan) for unit in document.removed):
+        side.stop.check()
+        side.stores.search.delete("text_units", part)
+        count += len(part)
+    return count
+
+
+class _Vectors:
+    """The vectors of one collection, read along with its rows: those that have one here come in the order of the rows."""
+
+    def __init__(self, side: StoreSide, table: Table | None, collection: Collection) -> None:
+        self._coming = _vectors(side, table, collection) if table is not None else iter(())
+        self._next = next(self._coming, None)
+
+    def of(self, ids: list[str]) -> dict[str, bytes]:
+        """Vectors of those ids that were embedded now; empty where embedding failed."""
+        found: dict[str, bytes] = {}
+        for id in ids:
+            if self._next is not None and self._next[0] == id:
+                found[id] = self._next[1]
+                self._next = next(self._coming, None)
+        return found
+
+
+def _vectors(side: StoreSide, table: Table, collection: Collection) -> Iterator[tuple[str, bytes]]:
+    for part in side.tables.batches(table):
+        own = part.filter(pc.equal(part["collection"], collection))
+        yield from zip(own["id"].to_pylist(), own["vector"].to_pylist(), strict=True)
+
+
+def _vertex(entity: Entity) -> Vertex:
+    return Vertex(entity.id, entity.name, entity.type, entity.rank, entity.text_unit_ids)
+
+
+def _edge(edge: Relationship) -> Edge:
+    return Edge(edge.id, edge.source_id, edge.target_id, edge.weight, edge.text_unit_ids)
+
+
+def _holds(side: StoreSide, collection: Collection) -> bool:
+    return side.stores.search.count(collection) > 0
