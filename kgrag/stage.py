@@ -7,6 +7,7 @@ A row that fails stays a row: its ``error`` column says stage, type, message and
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import msgspec
@@ -67,6 +68,15 @@ class CallStage(Stage, ABC):
 
     role: ClassVar[str]
     """The model role that answers."""
+
+    def needed(self, rows: pa.Table) -> Sequence[int] | None:
+        """Positions of the rows that need an answer; the others pass as they are (``reads`` and ``writes`` are one schema
+        then). None: all of them."""
+        return None
+
+    def identity(self, engine: Engine) -> str:
+        """What decides this stage's answers besides its rows: its settings, and the identity of each task it asks."""
+        return self.key()
 
     @abstractmethod
     async def row(self, row: dict[str, Any], engine: Engine) -> dict[str, Any]:
