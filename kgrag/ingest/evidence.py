@@ -35,12 +35,14 @@ _IDS = 1 << 16
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """``statements`` by shard of their groups, ``gone`` the items nothing states any more, ``touched`` the ends of the
-    relationships that this run's units state, stated, or state otherwise."""
+    """``statements`` by shard of their groups, ``gone`` the items nothing states any more. ``ends`` are those of the
+    relationships that this run's units state, stated, or state otherwise; ``affected`` are they and every item else whose
+    statements changed."""
 
     statements: Table
     gone: Table
-    touched: Table
+    ends: Table
+    affected: Table
     groups: int
 
 
@@ -139,16 +141,24 @@ def export_statements(side: StoreSide, plan: Table, unread: Table | None, *, eve
     core, groups = _affected(side, plan, everything)
     shards = max(1, -(-len(groups) // side.settings.groups_per_shard))
     table, gone, touched = side.writer("statements", schemas.STATEMENTS), side.writer("gone", IDS, _IDS), _GroupSet()
+    subjects = _GroupSet()
     fields = _DocumentFields(side)
     for part, moved in zip(_sharded(groups, shards), _sharded(core, shards), strict=True):
         side.stop.check()
-        rows, none, ends = _shard(side, _hex(part), out, fields, set(_hex(moved)))
+        rows, none, ends, about = _shard(side, _hex(part), out, fields, set(_hex(moved)))
         ends |= _stored_ends(side, none)
         table.shard(rows)
         gone.add(pa.table([none], schema=IDS))
         touched.add(ends)
+        subjects.add(about)
+    subjects.add_all(core)
+    subjects.add_all(touched.sorted())
     return Evidence(
-        statements=table.close(), gone=gone.close(), touched=_id_table(side, "touched", touched.sorted()), groups=len(groups)
+        statements=table.close(),
+        gone=gone.close(),
+        ends=_id_table(side, "ends", touched.sorted()),
+        affected=_id_table(side, "affected", subjects.sorted()),
+        groups=len(groups),
     )
 
 
@@ -161,15 +171,19 @@ def _sharded(groups: Groups, shards: int) -> Iterator[Groups]:
 
 def _shard(
     side: StoreSide, ids: list[str], out: set[str], fields: _DocumentFields, core: set[str]
-) -> tuple[pa.Table, list[str], set[str]]:
-    """Statements of one shard, its items without any, and the ends of its relationships among ``core``."""
+) -> tuple[pa.Table, list[str], set[str], set[str]]:
+    """Statements of one shard, its items without any, and among ``core`` the ends of its relationships and the subjects
+    of its claims."""
     columns: tuple[list[str], list[str], list[str], list[bytes]] = ([], [], [], [])
     items, units, documents, bodies = columns
     ends: set[str] = set()
+    about: set[str] = set()
     for statement in side.stores.records.statements(ids):
         if statement.kind == "relationship" and statement.group in core:
             ends.add(statement.source_id)
             ends.add(statement.target_id)
+        elif statement.kind == "claim" and statement.group in core:
+            about.add(statement.source_id)
         if statement.unit_id not in out:
             items.append(statement.group)
             units.append(statement.unit_id)
@@ -177,7 +191,7 @@ def _shard(
             bodies.append(encode(statement))
     stated = set(items)
     rows = pa.table([items, units, documents, fields.of(documents), bodies], schema=schemas.STATEMENTS)
-    return rows, [id for id in ids if id not in stated], ends
+    return rows, [id for id in ids if id not in stated], ends, about
 
 
 def _stored_ends(side: StoreSide, gone: list[str]) -> set[str]:
@@ -186,6 +200,12 @@ def _stored_ends(side: StoreSide, gone: list[str]) -> set[str]:
         return set()
     found = [decode(body, Relationship) for body in side.stores.search.get("relationships", gone).values()]
     return {end for edge in found for end in (edge.source_id, edge.target_id)}
+
+
+def read_ids(side: StoreSide, table: Table) -> Iterator[str]:
+    """The ids of a table of ids."""
+    for rows in side.tables.batches(table):
+        yield from rows["id"].to_pylist()
 
 
 def _id_table(side: StoreSide, name: str, ids: Groups) -> Table:

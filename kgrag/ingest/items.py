@@ -12,11 +12,12 @@ import pyarrow.compute as pc
 from kgrag import schemas
 from kgrag.index.texts import body_text
 from kgrag.index.write import store_rows
+from kgrag.ingest.evidence import read_ids
 from kgrag.ingest.plan import read_plans
 from kgrag.ingest.side import StoreSide, batched
 from kgrag.ingest.tables import Table
 from kgrag.ports import Collection, Edge, Row, Vertex
-from kgrag.records import Entity, Relationship, decode
+from kgrag.records import Entity, Relationship, TextUnit, decode
 
 _ORDER: tuple[Collection, ...] = ("text_units", "entities", "relationships", "claims", "reports")
 
@@ -46,6 +47,29 @@ def mark_passages(side: StoreSide, rows: Table) -> Table:
     return out.close()
 
 
+def stored_units(side: StoreSide) -> Table:
+    """Every stored text unit, for rows to be made anew (another embedding, another analysis)."""
+    out = side.writer("stored_units", schemas.TEXT_UNITS)
+    after = ""
+    while page := side.stores.search.scan("text_units", after=after):
+        side.stop.check()
+        after = page[-1][0]
+        units = [decode(body, TextUnit) for _, body in page]
+        columns = [
+            [unit.id for unit in units],
+            [unit.document_id for unit in units],
+            [unit.title for unit in units],
+            [unit.text for unit in units],
+            [unit.tokens for unit in units],
+            [0] * len(units),
+            [0] * len(units),
+            [msgspec.json.encode(unit.metadata).decode() for unit in units],
+            [""] * len(units),
+        ]
+        out.add(pa.table(columns, schema=schemas.TEXT_UNITS))
+    return out.close()
+
+
 def write_rows(side: StoreSide, rows: Table, vectors: Table | None) -> Written:
     """Write the rows that differ from what the stores hold, and the vertices and edges of the graph with theirs."""
     written = 0
@@ -54,7 +78,7 @@ def write_rows(side: StoreSide, rows: Table, vectors: Table | None) -> Written:
         if collection not in present:
             continue
         fresh = not _holds(side, collection)
-        made = _Vectors(side, vectors, collection)
+        made = VectorReader(side, vectors, collection)
         for part in side.tables.batches(rows):
             side.stop.check()
             part = part.filter(pc.equal(part["collection"], collection))
@@ -82,7 +106,7 @@ def _write(side: StoreSide, collection: Collection, rows: list[Row], fresh: bool
 
 def delete_items(side: StoreSide, gone: Table) -> int:
     """Delete items nothing states any more from rows and graph."""
-    ids = [id for rows in side.tables.batches(gone) for id in rows["id"].to_pylist()]
+    ids = list(read_ids(side, gone))
     for collection in ("claims", "relationships", "entities"):
         for part in batched(ids):
             side.stop.check()
@@ -105,7 +129,7 @@ def delete_units(side: StoreSide, plan: Table) -> int:
     return count
 
 
-class _Vectors:
+class VectorReader:
     """The vectors of one collection, read along with its rows: those that have one here come in the order of the rows."""
 
     def __init__(self, side: StoreSide, table: Table | None, collection: Collection) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -29,6 +29,8 @@ class StoreSide:
     settings: RunSettings
     stop: Stop
     run_id: str
+    memo: dict[str, Any] = field(default_factory=dict)
+    """What a step leaves here for a later one of the same run."""
 
     def writer(self, name: str, schema: pa.Schema, rows: int | None = None) -> ShardWriter:
         return ShardWriter(self.tables, name, schema, rows or self.settings.rows_per_shard)
