@@ -13,8 +13,9 @@ from typing import Any, ClassVar
 import msgspec
 import pyarrow as pa
 
-from kgrag.engine import Engine
+from kgrag.engine import Engine, Task
 from kgrag.errors import KgragError, TransientModelError
+from kgrag.ids import digest
 from kgrag.ports import Embedder
 
 
@@ -68,6 +69,8 @@ class CallStage(Stage, ABC):
 
     role: ClassVar[str]
     """The model role that answers."""
+    tasks: ClassVar[tuple[Task[Any, Any], ...]] = ()
+    """What it may ask."""
 
     def needed(self, rows: pa.Table) -> Sequence[int] | None:
         """Positions of the rows that need an answer; the others pass as they are (``reads`` and ``writes`` are one schema
@@ -75,8 +78,8 @@ class CallStage(Stage, ABC):
         return None
 
     def identity(self, engine: Engine) -> str:
-        """What decides this stage's answers besides its rows: its settings, and the identity of each task it asks."""
-        return self.key()
+        """What decides this stage's answers besides its rows: its settings, and who answers its tasks."""
+        return digest(self.key(), *(engine.identity(task) for task in self.tasks))
 
     @abstractmethod
     async def row(self, row: dict[str, Any], engine: Engine) -> dict[str, Any]:

@@ -252,7 +252,7 @@ def compare_units(side: StoreSide, units: Table, documents: Table) -> UnitScan:
             rows = None
             if plan.kind in ("new", "changed") and group is not None and group[0] == plan.id:
                 rows, group = group[1], next(cut, None)
-            plan = _plan_units(side, plan, rows, failed, to_read, to_rewrite)
+            plan = _plan_units(plan, rows, failed, to_read, to_rewrite)
             plans.add(plan)
             restated += len(plan.core) if plan.reading == "restate" else 0
             remade = remade or (plan.before is not None and bool(plan.reading))
@@ -263,7 +263,6 @@ def compare_units(side: StoreSide, units: Table, documents: Table) -> UnitScan:
 
 
 def _plan_units(
-    side: StoreSide,
     plan: DocumentPlan,
     rows: pa.Table | None,
     failed: dict[str, str],
@@ -283,8 +282,6 @@ def _plan_units(
     spans = [] if rows is None else [Span(unit_id=u, start=s, end=e) for u, s, e in _spans(rows)]
     now = [span.unit_id for span in spans]
     held = {span.unit_id for span in before.units} if before else set()
-    if before is not None and before.state == "failed" and plan.reading != "extract":
-        held &= side.stores.records.get(now).keys()
     anew = [plan.reading == "extract" or unit not in held for unit in now]
     if rows is not None:
         if any(anew):

@@ -9,7 +9,7 @@ import msgspec
 
 from kgrag.index.profile import BuildRecord
 from kgrag.ingest.changes import DocumentScan, FileScan
-from kgrag.ingest.evidence import LostItems
+from kgrag.ingest.evidence import LostItems, without_record
 from kgrag.ingest.plan import DocumentPlan, Fingerprint, read_plans
 from kgrag.ingest.report import MAX_FAILURES, Failure
 from kgrag.ingest.side import StoreSide, batched
@@ -49,7 +49,13 @@ def refresh(side: StoreSide) -> None:
 
 
 def commit(
-    side: StoreSide, plan: Table, unread: Table | None, uncut: Mapping[str, str], scan: FileScan, documents: DocumentScan, fingerprint: Fingerprint
+    side: StoreSide,
+    plan: Table,
+    unread: Table | None,
+    uncut: Mapping[str, str],
+    scan: FileScan,
+    documents: DocumentScan,
+    fingerprint: Fingerprint,
 ) -> list[Failure]:
     """Drop the records of removed units, then settle every document of the plan and every file that was read whole.
     Returns the documents that failed, as many as a report names."""
@@ -111,8 +117,8 @@ def _unread(side: StoreSide, unread: Table | None) -> dict[str, str]:
 def _drop_unread(side: StoreSide, unread: Table | None) -> None:
     """A unit that could not be read again states nothing, as in a first build."""
     if unread is not None:
-        for rows in side.tables.batches(unread, ["unit_id"]):
-            side.stores.records.delete(rows["unit_id"].to_pylist())
+        for units in batched(without_record(side, unread)):
+            side.stores.records.delete(units)
 
 
 def _settle_files(side: StoreSide, scan: FileScan, broken: set[tuple[str, str]], fingerprint: Fingerprint) -> None:

@@ -230,7 +230,9 @@ class _Reports(Mapping[str, Report]):
 
 def _at(report: Report, frame: Report) -> Report:
     """The text of one report at the place and with the lineage of another."""
-    text = {name: getattr(report, name) for name in ("title", "summary", "rating", "rating_explanation", "findings", "full_content")}
+    text = {
+        name: getattr(report, name) for name in ("title", "summary", "rating", "rating_explanation", "findings", "full_content")
+    }
     return msgspec.structs.replace(frame, **text, answers=report.answers)
 
 

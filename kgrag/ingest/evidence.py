@@ -28,7 +28,16 @@ Groups = NDArray[np.void]
 """Sorted group ids as 16 raw bytes each: a million entities, relationships and claims are 16 MB."""
 
 _ID = np.dtype("V16")
-UNREAD = pa.schema([pa.field(name, pa.string(), nullable=False) for name in ("unit_id", "document_id", "error")])
+UNREAD = pa.schema(
+    [
+        pa.field("unit_id", pa.string(), nullable=False),
+        pa.field("document_id", pa.string(), nullable=False),
+        pa.field("error", pa.string(), nullable=False),
+        pa.field("read", pa.bool_(), nullable=False),
+    ]
+)
+"""Units that a call failed for; ``read`` where the rest of what was read counts."""
+
 IDS = pa.schema([pa.field("id", pa.string(), nullable=False)])
 _IDS = 1 << 16
 """Ids per file of a table of ids."""
@@ -79,8 +88,9 @@ def put_records(side: StoreSide, records: Table, resolver: Resolver, remade: boo
     unread = side.writer("unread", UNREAD)
     for rows in side.tables.batches(records):
         side.stop.check()
-        failed = rows.filter(pc.not_equal(rows["error"], "")).select(["unit_id", "document_id", "error"])
-        unread.add(failed.cast(UNREAD))
+        failed = rows.filter(pc.not_equal(rows["error"], ""))
+        read = pc.greater(pc.binary_length(failed["body"]), 0)
+        unread.add(pa.table([failed["unit_id"], failed["document_id"], failed["error"], read], schema=UNREAD))
         found = [decode(body, UnitRecord) for body in rows["body"].to_pylist() if body]
         _put(side, found, resolver, lost if remade else None)
     return unread.close()
@@ -219,8 +229,13 @@ def _excluded(side: StoreSide, plan: Table, unread: Table | None) -> Iterator[st
     for document in read_plans(side, plan):
         yield from document.removed
     if unread is not None:
-        for rows in side.tables.batches(unread, ["unit_id"]):
-            yield from rows["unit_id"].to_pylist()
+        yield from without_record(side, unread)
+
+
+def without_record(side: StoreSide, unread: Table) -> Iterator[str]:
+    """Units of which nothing could be read."""
+    for rows in side.tables.batches(unread):
+        yield from rows.filter(pc.invert(rows["read"]))["unit_id"].to_pylist()
 
 
 def _affected(side: StoreSide, plan: Table, everything: bool) -> tuple[Groups, Groups]:

@@ -57,16 +57,18 @@ class Fingerprint(Record, frozen=True, kw_only=True):
 def plan_document(before: DocumentStatus | None, after: DocumentStatus, *, force: bool, max_failures: int) -> DocumentPlan | None:
     """What to do for a document that was read; None where nothing is.
 
-    A pending one was left by a run that died at some write: everything of it is done again."""
+    A pending one was left by a run that died at some write, a failed one by a call that failed: everything of it is done
+    again, from stored answers where there are any."""
     if before is None:
         return DocumentPlan(id=after.id, kind="new", after=after, reading="extract", rewrite=True)
     retitled = before.title != after.title
     fields = retitled or before.metadata != after.metadata
     same = before.digest == after.digest and not fields and before.fingerprint == after.fingerprint
-    if force or before.state == "pending":
-        return DocumentPlan(id=after.id, kind="changed", before=before, after=after, reading="extract", rewrite=True)
     given_up = before.state == "failed" and before.failure_count >= max_failures
-    if same and (before.state in ("processed", "quarantined") or given_up):
+    unsettled = before.state == "pending" or (before.state == "failed" and not (same and given_up))
+    if force or unsettled:
+        return DocumentPlan(id=after.id, kind="changed", before=before, after=after, reading="extract", rewrite=True)
+    if same:
         if (before.row, before.pages) == (after.row, after.pages):
             return None
         return DocumentPlan(id=after.id, kind="moved", before=before, after=_with_units_of(before, after))

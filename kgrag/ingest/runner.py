@@ -165,4 +165,3 @@ class _Window:
 
 
 _STOP_POLL_SECONDS = 0.1
-
