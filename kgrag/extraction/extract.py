@@ -72,6 +72,7 @@ class ExtractStage(CallStage):
     reads: ClassVar[pa.Schema] = schemas.TEXT_UNITS
     writes: ClassVar[pa.Schema] = schemas.RECORDS
     role: ClassVar[str] = EXTRACT.role
+    tasks = (EXTRACT, GLEAN, CLAIMS)
 
     def __init__(self, settings: ExtractionSettings | None = None) -> None:
         self.settings = settings or ExtractionSettings()

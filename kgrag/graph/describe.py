@@ -100,6 +100,7 @@ class DescribeStage(CallStage):
     reads: ClassVar[pa.Schema] = schemas.ITEMS
     writes: ClassVar[pa.Schema] = schemas.ITEMS
     role: ClassVar[str] = DESCRIBE.role
+    tasks = (DESCRIBE,)
 
     def __init__(self, settings: DescriptionSettings | None = None, language: str = "") -> None:
         self.settings = settings or DescriptionSettings()
@@ -107,6 +108,9 @@ class DescribeStage(CallStage):
 
     def key(self) -> str:
         return digest(self.settings.model_dump_json(), self.language)
+
+    def needed(self, rows: pa.Table) -> list[int]:
+        return overlong(rows, self.settings)
 
     async def row(self, row: dict[str, Any], engine: Engine) -> dict[str, Any]:
         record = _RECORDS.get(row["kind"])

@@ -165,6 +165,7 @@ class ReportStage(CallStage):
     reads: ClassVar[pa.Schema] = schemas.REPORT_INPUTS
     writes: ClassVar[pa.Schema] = schemas.REPORTS
     role: ClassVar[str] = REPORT.role
+    tasks = (REPORT,)
 
     async def row(self, row: dict[str, Any], engine: Engine) -> dict[str, Any]:
         outcome = await engine.ask(REPORT, decode(row["input"], ReportInput))

@@ -255,7 +255,7 @@ def compare_units(side: StoreSide, units: Table, documents: Table) -> UnitScan:
             plan = _plan_units(plan, rows, failed, to_read, to_rewrite)
             plans.add(plan)
             restated += len(plan.core) if plan.reading == "restate" else 0
-            remade = remade or (plan.before is not None and bool(plan.reading))
+            remade = remade or (plan.before is not None and (plan.again or plan.reading == "extract"))
         for out, tables in ((read, to_read), (rewrite, to_rewrite)):
             if tables:
                 out.add(pa.concat_tables(tables))
@@ -282,19 +282,18 @@ def _plan_units(
     spans = [] if rows is None else [Span(unit_id=u, start=s, end=e) for u, s, e in _spans(rows)]
     now = [span.unit_id for span in spans]
     held = {span.unit_id for span in before.units} if before else set()
-    anew = [plan.reading == "extract" or unit not in held for unit in now]
+    core = [plan.reading != "" or unit not in held for unit in now]
+    anew = [(new and plan.reading != "restate") or plan.again or unit not in held for new, unit in zip(core, now, strict=True)]
     if rows is not None:
         if any(anew):
             to_read.append(rows if all(anew) else rows.filter(pa.array(anew)))
         if plan.rewrite and not all(anew):
             to_rewrite.append(rows.filter(pa.array([not new for new in anew])))
-    staying = [unit for unit, new in zip(now, anew, strict=True) if not new]
-    core = [unit for unit, new in zip(now, anew, strict=True) if new or plan.reading == "restate"]
     return msgspec.structs.replace(
         plan,
         after=msgspec.structs.replace(after, units=spans),
-        core=core,
-        fields=staying if plan.rewrite and plan.reading != "restate" else [],
+        core=[unit for unit, new in zip(now, core, strict=True) if new],
+        fields=[unit for unit, new in zip(now, core, strict=True) if not new] if plan.rewrite else [],
         removed=list(dict.fromkeys(unit for unit in old if unit not in set(now))),
     )
 

@@ -23,6 +23,13 @@ _OWN = frozenset({"ItemError", "OutputError", "TruncatedError", "RejectedError",
 """Errors that count against a document: another run would fail alike."""
 
 
+class FailedDocuments(msgspec.Struct, frozen=True, kw_only=True):
+    """Documents a call failed for: as many as a report names, and how many in all."""
+
+    named: list[Failure]
+    total: int
+
+
 class IndexCounts(msgspec.Struct, frozen=True, kw_only=True):
     units: int = 0
     entities: int = 0
@@ -56,27 +63,34 @@ def commit(
     scan: FileScan,
     documents: DocumentScan,
     fingerprint: Fingerprint,
-) -> list[Failure]:
-    """Drop the records of removed units, then settle every document of the plan and every file that was read whole.
-    Returns the documents that failed, as many as a report names."""
+) -> FailedDocuments:
+    """Drop the records of removed units, then settle every document of the plan and every file that was read whole."""
     failed = dict(uncut) | _unread(side, unread)
     broken = set(documents.incomplete)
     failures: list[Failure] = []
+    total = 0
     _drop_unread(side, unread)
     for part in batched(read_plans(side, plan), 256):
         settled = [_settled(document, failed, side.run_id) for document in part if document.after]
         for status in settled:
             if status.state == "failed" and status.failure_count < side.settings.max_document_failures:
                 broken.add((status.scope, status.path))
-            if status.state == "failed" and len(failures) < MAX_FAILURES:
-                failures.append(_failure(status, _error(failed[status.id])))
+            if status.id in failed:
+                total += 1
+                if len(failures) < MAX_FAILURES:
+                    failures.append(_failure(status, _error(failed[status.id])))
         with side.stores.transaction():
             side.stores.records.delete([unit for document in part for unit in document.removed])
             side.stores.status.put(settled)
             side.stores.status.delete([document.id for document in part if document.after is None])
-    _settle_files(side, scan, broken, fingerprint)
+    _settle(side, scan, broken, fingerprint)
     LostItems(side.stores.status).clear()
-    return failures
+    return FailedDocuments(named=failures, total=total)
+
+
+def settle_files(side: StoreSide, scan: FileScan, documents: DocumentScan, fingerprint: Fingerprint) -> None:
+    """For files that changed without any document of theirs: they were read to the end."""
+    _settle(side, scan, set(documents.incomplete), fingerprint)
 
 
 def _settled(plan: DocumentPlan, failed: Mapping[str, str], run_id: str) -> DocumentStatus:
@@ -121,7 +135,7 @@ def _drop_unread(side: StoreSide, unread: Table | None) -> None:
             side.stores.records.delete(units)
 
 
-def _settle_files(side: StoreSide, scan: FileScan, broken: set[tuple[str, str]], fingerprint: Fingerprint) -> None:
+def _settle(side: StoreSide, scan: FileScan, broken: set[tuple[str, str]], fingerprint: Fingerprint) -> None:
     status = side.stores.status
     known: dict[str, dict[str, str]] = {}
     for rows in side.tables.batches(scan.files, ["scope", "path", "digest"]):

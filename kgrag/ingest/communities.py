@@ -13,6 +13,7 @@ from kgrag.graph.communities import CommunitySettings, detect, follow
 from kgrag.graph.network import network_of
 from kgrag.graph.packing import ReportSettings
 from kgrag.graph.reports import ReportPacker
+from kgrag.ids import digest
 from kgrag.index.write import store_rows
 from kgrag.ingest.evidence import read_ids
 from kgrag.ingest.items import VectorReader
@@ -38,6 +39,7 @@ class ReportRun:
 
     changed: list[Community]
     gone: list[str]
+    state: str
     needed: set[str]
     packer: ReportPacker
     fresh: bool
@@ -65,7 +67,12 @@ def find_communities(
     ids, network = network_of((), ((edge.source_id, edge.target_id, edge.weight) for edge in edges))
     before = side.stores.graph.communities()
     side.stop.check()
-    if cold or not before or ends is None:
+    state = digest(
+        "partition", settings.model_dump_json(), *ids, network.low.tobytes(), network.high.tobytes(), network.weight.tobytes()
+    )
+    if before and side.stores.status.read_value("partition") == state:
+        now = before  # a run that died after it wrote them, or a change that moved no edge
+    elif cold or not before or ends is None:
         now = detect(ids, network, settings)
     else:
         now = follow(ids, network, settings, before, set(read_ids(side, ends)))
@@ -76,7 +83,7 @@ def find_communities(
     needed = _needed(side, now, {community.id for community in changed}, moved)
     packer = _packer(side, _with_descendants(now, needed), edges, reports, language)
     gone = sorted(known.keys() - {community.id for community in now})
-    side.memo["reports"] = ReportRun(changed, gone, needed, packer, fresh)
+    side.memo["reports"] = ReportRun(changed, gone, state, needed, packer, fresh)
     return CommunityScan(communities=len(now), levels=sorted({c.level for c in now if c.id in needed}))
 
 
@@ -198,13 +205,15 @@ def write_communities(side: StoreSide, rows: Table, vectors: Table | None) -> in
     made = VectorReader(side, vectors, "reports")
     found = [store_rows(part, made.of(part["id"].to_pylist()))["reports"] for part in side.tables.batches(rows)]
     stale = [id for id in sorted(run.needed) if id not in run.reports]  # their report failed, or nothing but seeds is in them
-    if found or run.changed or run.gone or stale:
+    new = side.stores.status.read_value("partition") != run.state
+    if found or run.changed or run.gone or stale or new:
         with side.stores.transaction():
             for page in found:
                 side.stores.search.upsert("reports", page)
             for ids in batched([*run.gone, *stale]):
                 side.stores.search.delete("reports", ids)
             side.stores.graph.replace_communities(run.changed, run.gone)
+            side.stores.status.write_value("partition", run.state)
     del side.memo["reports"]
     return sum(map(len, found))
 

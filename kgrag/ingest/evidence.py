@@ -22,7 +22,7 @@ from kgrag.ingest.plan import DocumentPlan, read_plans
 from kgrag.ingest.side import BATCH, StoreSide, batched
 from kgrag.ingest.tables import Table
 from kgrag.ports import StatusStore
-from kgrag.records import DocumentStatus, Relationship, UnitRecord, decode, encode
+from kgrag.records import DocumentStatus, Metadata, Relationship, UnitRecord, decode, encode
 
 Groups = NDArray[np.void]
 """Sorted group ids as 16 raw bytes each: a million entities, relationships and claims are 16 MB."""
@@ -72,12 +72,13 @@ def write_ahead(side: StoreSide, plan: Table) -> None:
 
 
 def _pending(plan: DocumentPlan, run_id: str) -> DocumentStatus:
+    """The registry keeps what it knew of the document, so that a run after a dead one decides as that one did."""
     before, after = plan.before, plan.after
-    units = list(before.units) if before else []
+    known = before or after
+    assert known is not None
     pending = {span.unit_id: span for span in (before.pending_units if before else [])}
     pending |= {span.unit_id: span for span in (after.units if after else [])}
-    known = after or before
-    assert known is not None
+    units = before.units if before else []
     return msgspec.structs.replace(known, state="pending", units=units, pending_units=list(pending.values()), run_id=run_id)
 
 
@@ -152,7 +153,7 @@ def export_statements(side: StoreSide, plan: Table, unread: Table | None, *, eve
     shards = max(1, -(-len(groups) // side.settings.groups_per_shard))
     table, gone, touched = side.writer("statements", schemas.STATEMENTS), side.writer("gone", IDS, _IDS), _GroupSet()
     subjects = _GroupSet()
-    fields = _DocumentFields(side)
+    fields = _DocumentFields(side, plan)
     for part, moved in zip(_sharded(groups, shards), _sharded(core, shards), strict=True):
         side.stop.check()
         rows, none, ends, about = _shard(side, _hex(part), out, fields, set(_hex(moved)))
@@ -300,11 +301,11 @@ def _hex(groups: Groups) -> list[str]:
 
 
 class _DocumentFields:
-    """Each document's filter fields as JSON, as the registry has them (its pending version once there is one)."""
+    """Each document's filter fields as JSON: this run's for the documents of its plan, else the registry's."""
 
-    def __init__(self, side: StoreSide) -> None:
+    def __init__(self, side: StoreSide, plan: Table) -> None:
         self._status = side.stores.status
-        self._known: dict[str, str] = {}
+        self._known = {document.id: _json(document.after.metadata) for document in read_plans(side, plan) if document.after}
 
     def of(self, documents: list[str]) -> list[str]:
         known = self._known
@@ -312,6 +313,9 @@ class _DocumentFields:
         for part in batched(missing):
             found = self._status.get(part)
             for id in part:
-                fields = found[id].metadata if id in found else {}
-                known[id] = msgspec.json.encode(fields, order="sorted").decode() if fields else ""
+                known[id] = _json(found[id].metadata) if id in found else ""
         return [known[id] for id in documents]
+
+
+def _json(fields: Metadata) -> str:
+    return msgspec.json.encode(fields, order="sorted").decode() if fields else ""

@@ -18,6 +18,7 @@ from kgrag.ingest.side import StoreSide, batched
 from kgrag.ingest.tables import Table
 from kgrag.ports import Collection, Edge, Row, Vertex
 from kgrag.records import Entity, Relationship, TextUnit, decode
+from kgrag.stage import CallStage
 
 _ORDER: tuple[Collection, ...] = ("text_units", "entities", "relationships", "claims", "reports")
 
@@ -45,6 +46,16 @@ def mark_passages(side: StoreSide, rows: Table) -> Table:
             texts = [body_text(collection, body) for _, body in new]
             out.add(pa.table([[collection] * len(new), [id for id, _ in new], texts], schema=schemas.PASSAGES))
     return out.close()
+
+
+def any_needed(side: StoreSide, table: Table, stage: CallStage) -> bool:
+    """Whether any row of the table needs an answer of this stage."""
+    for rows in side.tables.batches(table):
+        side.stop.check()
+        needed = stage.needed(rows)
+        if needed is None or len(needed):
+            return True
+    return False
 
 
 def stored_units(side: StoreSide) -> Table:

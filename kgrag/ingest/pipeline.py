@@ -6,8 +6,7 @@ comes to what an undisturbed one would have left.
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -29,6 +28,7 @@ from kgrag.ingest.plan import Fingerprint
 from kgrag.ingest.report import Failure
 from kgrag.ingest.runner import Runner
 from kgrag.ingest.tables import Table
+from kgrag.ports import Collection
 from kgrag.stage import MapStage
 
 
@@ -59,7 +59,7 @@ class Target:
     embedding: str
     dimension: int
     strong: bool
-    vectors: list[str]
+    vectors: list[Collection]
     analyzer: str
     language: str
 
@@ -204,21 +204,24 @@ class Pipeline:
         )
 
     async def _keys(self) -> dict[str, str]:
-        """What derived rows are made with, beyond the documents themselves. ``reports`` changes, and so is looked at again,
-        after a run in which some could not be written."""
+        """What derived rows are made with, beyond the documents themselves. ``unwritten`` counts the reports that failed, so that
+        the next run tries them again."""
         s = self._stages
         keys = {"rows": digest("rows", str(s.item_rows.version), s.item_rows.key())}
         if self._graph:
-            keys["derive"] = digest(str(s.derive.version), s.derive.key(), str(s.describe.version), await self._runner.identity(s.describe))
+            keys["derive"] = digest(
+                str(s.derive.version), s.derive.key(), str(s.describe.version), await self._runner.identity(s.describe)
+            )
         if builds_communities(self._target.artifacts):
             keys["communities"] = digest(s.communities.model_dump_json())
+            keys["unwritten"] = "0"
             keys["reports"] = digest(s.reports.model_dump_json(), await self._runner.identity(s.report))
         return keys
 
     def _build(self, keys: dict[str, str]) -> BuildRecord:
         target = self._target
         if self._reports_failed:
-            keys = {**keys, "reports": f"{self._reports_failed} failed"}
+            keys = {**keys, "unwritten": str(self._reports_failed)}
         return BuildRecord(
             artifacts=sorted(target.artifacts),
             methodologies=list(methodologies_held(target.artifacts)),

@@ -23,15 +23,17 @@ class DocumentPlan(Record, frozen=True, kw_only=True):
     """One document that differs from the registry. ``before`` is how the registry knows it, ``after`` how it will.
 
     ``reading`` says what becomes of the records of units that stay: nothing, their statements are made anew from the
-    stored records (another resolution), or they are read again. ``rewrite``: the rows of units that stay change too.
-    ``core`` are units whose statements are new or made anew, ``fields`` those whose document's fields changed,
-    ``removed`` those that are no longer there."""
+    stored records (another resolution), or they are read again. ``again``: a dead run may have left any of the document
+    half written, so all that stays is read and written once more without counting as changed.
+    ``rewrite``: the rows of units that stay change too. ``core`` are units whose statements are new or made anew,
+    ``fields`` those whose statements stay but whose items are derived again, ``removed`` those that are no longer there."""
 
     id: str
     kind: Kind
     before: DocumentStatus | None = None
     after: DocumentStatus | None = None
     reading: Reading = ""
+    again: bool = False
     rewrite: bool = False
     core: list[str] = []
     fields: list[str] = []
@@ -57,23 +59,22 @@ class Fingerprint(Record, frozen=True, kw_only=True):
 def plan_document(before: DocumentStatus | None, after: DocumentStatus, *, force: bool, max_failures: int) -> DocumentPlan | None:
     """What to do for a document that was read; None where nothing is.
 
-    A pending one was left by a run that died at some write, a failed one by a call that failed: everything of it is done
-    again, from stored answers where there are any."""
+    A failed document is read again, from stored answers where there are any, until it has failed too often."""
     if before is None:
         return DocumentPlan(id=after.id, kind="new", after=after, reading="extract", rewrite=True)
     retitled = before.title != after.title
     fields = retitled or before.metadata != after.metadata
     same = before.digest == after.digest and not fields and before.fingerprint == after.fingerprint
-    given_up = before.state == "failed" and before.failure_count >= max_failures
-    unsettled = before.state == "pending" or (before.state == "failed" and not (same and given_up))
-    if force or unsettled:
-        return DocumentPlan(id=after.id, kind="changed", before=before, after=after, reading="extract", rewrite=True)
-    if same:
+    again = before.state == "pending"
+    failed = bool(before.error) and not (same and before.failure_count >= max_failures)
+    if same and not again and not failed and not force:
         if (before.row, before.pages) == (after.row, after.pages):
             return None
         return DocumentPlan(id=after.id, kind="moved", before=before, after=_with_units_of(before, after))
-    reading = "extract" if retitled else _reading(before.fingerprint, after.fingerprint)
-    return DocumentPlan(id=after.id, kind="changed", before=before, after=after, reading=reading, rewrite=fields)
+    reading = "extract" if retitled or failed or force else _reading(before.fingerprint, after.fingerprint)
+    return DocumentPlan(
+        id=after.id, kind="changed", before=before, after=after, reading=reading, again=again, rewrite=fields or again or force
+    )
 
 
 def read_plans(side: StoreSide, table: Table) -> Iterator[DocumentPlan]:
