@@ -279,7 +279,8 @@ class Report(Record, frozen=True, kw_only=True):
 
 # ---------------------------------------------------------------- queries
 
-HitKind = Literal["text_unit", "entity", "relationship", "report", "claim", "summary"]
+HitKind = Literal["text_unit", "entity", "relationship", "report", "claim", "summary", "point"]
+"""``point`` is a key point that a model read in reports (global search): part of a context, never a stored row."""
 
 
 class Hit(Record, frozen=True, kw_only=True):

@@ -65,6 +65,7 @@ _KINDS = {
     "report": "report",
     "claim": "claim",
     "summary": "summary",
+    "point": "key point",
 }
 
 

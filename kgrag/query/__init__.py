@@ -1,0 +1,1 @@
+"""From a question to ranked text units, and to an answer with citations."""
