@@ -1,0 +1,44 @@
+"""The whole configuration, composed of the sections that each module keeps for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import field_validator
+
+from kgrag.graph.communities import CommunitySettings
+from kgrag.graph.resolve import ResolutionSettings
+from kgrag.index.profile import IndexSettings
+from kgrag.ingest.settings import RunSettings
+from kgrag.section import Section
+
+Backend = Literal["local"]
+
+
+class Settings(Section):
+    """Every value that can be configured."""
+
+    backend: Backend = "local"
+    """Where the index lives: `local` keeps it in embedded stores on this machine. Chooses a preset of other values."""
+
+    home: Path = Path("~/.kgrag")
+    """Folder of the embedded stores, one folder per namespace in it. The variable `KGRAG_HOME` sets it too."""
+
+    namespace: str = "default"
+    """Which index is written and read: one per tenant or version of a corpus."""
+
+    resolution: ResolutionSettings = ResolutionSettings()
+    communities: CommunitySettings = CommunitySettings()
+    index: IndexSettings = IndexSettings()
+    run: RunSettings = RunSettings()
+
+    @field_validator("home", mode="after")
+    @classmethod
+    def _expanded(cls, value: Path) -> Path:
+        return value.expanduser()
+
+
+PRESETS: Mapping[Backend, Mapping[str, Any]] = {"local": {}}
+"""What choosing a backend changes, before file, environment and flags. The defaults are the local backend's."""
