@@ -11,7 +11,7 @@ import contextlib
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -104,7 +104,30 @@ class Database:
             found += self.rows(sql.replace("(?)", _marks(len(part)), 1), (*before, *part))
         return found
 
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[Callable[..., list[Any]]]:
+        """A function like ``rows`` whose calls all see one committed state."""
+        connection = self._borrow()
+
+        def read(sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
+            return connection.execute(sql, parameters).fetchall()
+
+        try:
+            connection.execute("BEGIN")
+            yield read
+        except sqlite3.Error as error:
+            raise explained(error, self.path) from error
+        finally:
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            self._idle.append(connection)
+
     # ------------------------------------------------------------ writing
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether the calling thread has a transaction open."""
+        return self._owner == threading.get_ident()
 
     @contextlib.contextmanager
     def transaction(self, *, fenced: bool = True) -> Iterator[None]:
@@ -151,6 +174,13 @@ class Database:
         """Run one writing statement inside a transaction; returns the number of rows it changed."""
         try:
             return self._transacting().execute(sql, parameters).rowcount
+        except sqlite3.Error as error:
+            raise explained(error, self.path) from error
+
+    def insert(self, sql: str, parameters: Sequence[Any]) -> int:
+        """Run one INSERT inside a transaction; returns the number of the new row."""
+        try:
+            return int(self._transacting().execute(sql, parameters).lastrowid or 0)
         except sqlite3.Error as error:
             raise explained(error, self.path) from error
 

@@ -1,61 +1,54 @@
-"""SearchStore: rows in SQLite (the truth)."""
+"""SearchStore: rows from SQLite, rankings from the search files."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
+from kgrag.backends.local import knn
+from kgrag.backends.local.columns import ID_BYTES, Columns
 from kgrag.backends.local.database import Database
-from kgrag.errors import ConfigurationError, StoreError
-from kgrag.filters import Filter, matches
-from kgrag.ports import COLLECTIONS, Collection, Row, Scored, Vector
-from kgrag.records import Metadata
+from kgrag.backends.local.projections import Projections
+from kgrag.backends.local.rows import Rows, checked, wrong_dimension
+from kgrag.errors import StoreError
+from kgrag.filters import Filter
+from kgrag.ports import Collection, Scored, Vector
 
-_TABLES = "".join(
-    f"CREATE TABLE {c} (id TEXT PRIMARY KEY, body BLOB NOT NULL, tokens TEXT NOT NULL, metadata BLOB NOT NULL,"
-    f" digest TEXT NOT NULL, vector BLOB);"
-    for c in COLLECTIONS
-)
-SCHEMA = _TABLES
+if TYPE_CHECKING:
+    from kgrag.backends.local.lexical import Lexical
+
+_SLACK = 8
+"""Hits read beyond ``top_k``, so that a tie at the cut rarely needs a second look."""
+
+_LISTED = 2000
+_LISTED_SHARE = 0.02
+"""A filter that lets through no more rows than this (or this share) is given to the lexical index as a list of them;
+else hits are read until enough have passed."""
+
+_GATHERED_SHARE = 0.1
+"""A filter that lets through a smaller share has its vectors gathered; else the whole scan is masked."""
 
 
-class LocalSearch:
-    def __init__(self, database: Database) -> None:
-        self._db = database
-        self._cache: dict[str, Any] = {}
+class LocalSearch(Rows):
+    """``kgrag.ports.SearchStore``. A row is visible to ``lexical`` and ``nearest`` from the refresh after its commit."""
 
-    def upsert(self, collection: Collection, rows: Iterable[Row]) -> None:
-        with self._db.transaction():
-            for row in rows:
-                vector = None if row.vector is None else np.asarray(row.vector, np.float32).tobytes()
-                if row.vector is None and row.vector_digest:
-                    held = self._db.rows(f"SELECT vector FROM {collection} WHERE id=? AND digest=?", (row.id, row.vector_digest))
-                    if not held:
-                        raise StoreError(f"No vector is held for {row.id}.", subject=row.id, remedy="Give the vector.")
-                    vector = held[0][0]
-                self._db.execute(
-                    f"INSERT OR REPLACE INTO {collection} VALUES (?,?,?,?,?,?)",
-                    (row.id, row.body, row.tokens, msgspec.json.encode(row.metadata or {}), row.vector_digest, vector),
-                )
+    def __init__(self, database: Database, folder: Path) -> None:
+        super().__init__(database)
+        self._projections = Projections(folder, database)
 
-    def delete(self, collection: Collection, ids: Iterable[str]) -> None:
-        with self._db.transaction():
-            self._db.execute_in(f"DELETE FROM {collection} WHERE id IN (?)", list(ids))
+    def refresh(self) -> None:
+        self._projections.refresh()
 
-    def get(self, collection: Collection, ids: Sequence[str]) -> dict[str, bytes]:
-        return dict(self._db.rows_in(f"SELECT id, body FROM {collection} WHERE id IN (?)", ids))
+    def rebuild(self) -> None:
+        """Write every search file anew from the rows."""
+        self._projections.refresh(anew=True)
 
-    def vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, Vector]:
-        found = self._db.rows_in(f"SELECT id, vector FROM {collection} WHERE vector IS NOT NULL AND id IN (?)", ids)
-        return {key: np.frombuffer(blob, np.float32) for key, blob in found}
-
-    def vector_digests(self, collection: Collection, ids: Sequence[str]) -> dict[str, str]:
-        return dict(self._db.rows_in(f"SELECT id, digest FROM {collection} WHERE digest<>'' AND id IN (?)", ids))
+    # ------------------------------------------------------------ lexical
 
     def lexical(
         self,
@@ -66,65 +59,134 @@ class LocalSearch:
         filter: Filter | None = None,
         ids: Sequence[str] | None = None,
     ) -> list[Scored]:
-        docs = [(i, t.split(" ") if t else []) for i, t, _, _ in self._rows(collection)]
-        average = sum(len(t) for _, t in docs) / max(1, len(docs))
-        df = Counter(t for _, ts in docs for t in set(ts))
-        keep = self._keep(collection, filter, ids)
-        out = []
-        for key, words in docs:
-            if key not in keep:
-                continue
-            score = 0.0
-            for token in tokens:
-                tf = words.count(token)
-                if tf:
-                    idf = math.log(1 + (len(docs) - df[token] + 0.5) / (df[token] + 0.5))
-                    score += idf * tf / (tf + 1.2 * (1 - 0.75 + 0.75 * len(words) / average))
-            if score:
-                out.append(Scored(key, score))
-        return sorted(out, key=lambda s: (-s.score, s.id))[:top_k]
+        index = self._projections.lexical(checked(collection))
+        columns = self._projections.columns(collection)
+        if index is None or columns is None or top_k <= 0 or not tokens:
+            return []
+        passing = None if filter is None else self._passing_places(columns, filter)
+        if ids is not None:
+            places = self._places(collection, columns, ids)
+            if passing is not None:
+                places = places[passing[places]]
+            return self._listed(collection, index, columns, tokens, top_k, places)
+        if passing is None:
+            return self._lexical(collection, index, columns, tokens, top_k, None, 1.0)
+        passing &= columns.alive
+        count = int(np.count_nonzero(passing))
+        if count <= max(_LISTED, _LISTED_SHARE * len(passing)):
+            return self._listed(collection, index, columns, tokens, top_k, np.flatnonzero(passing))
+        return self._lexical(collection, index, columns, tokens, top_k, passing, count / len(passing))
+
+    def _listed(
+        self, collection: str, index: Lexical, columns: Columns, tokens: Sequence[str], top_k: int, places: NDArray[np.int64]
+    ) -> list[Scored]:
+        """The best among these places."""
+        if not len(places):
+            return []
+        slots = columns.slots[places].tolist()
+        limit = min(top_k + _SLACK, len(slots))
+        while True:
+            hits = index.search(tokens, limit, slots)
+            if len(hits) < limit or limit == len(slots) or hits[-1][0] < hits[top_k - 1][0]:
+                return self._ranked(collection, columns, hits, top_k)
+            limit = min(4 * limit, len(slots))
+
+    def _lexical(
+        self,
+        collection: str,
+        index: Lexical,
+        columns: Columns,
+        tokens: Sequence[str],
+        top_k: int,
+        passing: NDArray[np.bool_] | None,
+        share: float,
+    ) -> list[Scored]:
+        """The best of all rows, or of those at the places that pass, by reading hits until enough have."""
+        limit = math.ceil(top_k / share * 1.2) + _SLACK if passing is not None else top_k + _SLACK
+        while True:
+            hits = index.search(tokens, limit)
+            kept = hits
+            if passing is not None:
+                places = columns.places_of_slots([slot for _, slot in hits])
+                allowed = set(columns.slots[places[passing[places]]].tolist())
+                kept = [hit for hit in hits if hit[1] in allowed]
+            if len(hits) < limit or (len(kept) >= top_k and hits[-1][0] < kept[top_k - 1][0]):
+                return self._ranked(collection, columns, kept, top_k)
+            limit *= 4
+
+    def _ranked(self, collection: str, columns: Columns, hits: Sequence[tuple[float, int]], top_k: int) -> list[Scored]:
+        places = columns.places_of_slots([slot for _, slot in hits])
+        held = dict(zip(columns.slots[places].tolist(), self._ids(collection, columns, places), strict=True))
+        scored = [Scored(held[slot], score) for score, slot in hits if held.get(slot)]
+        scored.sort(key=_rank)
+        return scored[:top_k]
+
+    # ------------------------------------------------------------ nearest
 
     def nearest(
         self, collection: Collection, vector: Vector, top_k: int, *, filter: Filter | None = None, ids: Sequence[str] | None = None
     ) -> list[Scored]:
-        keep = self._keep(collection, filter, ids)
-        out = []
-        norm = float(np.linalg.norm(vector))
-        for key, _, _, blob in self._rows(collection):
-            if blob is None or key not in keep or not norm:
-                continue
-            held = np.frombuffer(blob, np.float32)
-            if held.shape != vector.shape:
-                raise ConfigurationError("Wrong dimension.")
-            length = float(np.linalg.norm(held))
-            if length:
-                out.append(Scored(key, float(held @ vector) / norm / length))
-        return sorted(out, key=lambda s: (-s.score, s.id))[:top_k]
+        columns = self._projections.columns(checked(collection))
+        query = np.asarray(vector, np.float32)
+        if columns is None or top_k <= 0 or not columns.state.dimension:
+            return []
+        if query.shape != (columns.state.dimension,):
+            raise wrong_dimension("the query", query.shape, columns.state.dimension)
+        length = float(np.sqrt(np.dot(query, query)))
+        if not math.isfinite(length):
+            raise StoreError("The query's vector holds NaN or infinity.", subject=collection, remedy="Check the embedding model.")
+        if not length:
+            return []
+        query = np.ascontiguousarray(query / np.float32(length))
+        barred, among = self._looked_at(collection, columns, filter, ids)
+        places, cosines = knn.nearest(query, top_k, floats=columns.floats, codes=columns.codes, barred=barred, among=among)
+        found = self._ids(collection, columns, places)
+        scored = [Scored(key, score) for key, score in zip(found, cosines.tolist(), strict=True) if key]
+        scored.sort(key=_rank)
+        return scored[:top_k]
 
-    def passing(self, collection: Collection, ids: Sequence[str], filter: Filter) -> set[str]:
-        found = self._db.rows_in(f"SELECT id, metadata FROM {collection} WHERE id IN (?)", ids)
-        return {key for key, metadata in found if matches(filter, msgspec.json.decode(metadata, type=Metadata))}
+    def _looked_at(
+        self, collection: str, columns: Columns, filter: Filter | None, ids: Sequence[str] | None
+    ) -> tuple[NDArray[np.int64] | NDArray[np.bool_], NDArray[np.int64] | None]:
+        """(what a scan must leave out, the only places to look at or None for a scan)."""
+        barred: NDArray[np.int64] | NDArray[np.bool_] = columns.unsearchable
+        if filter is None and ids is None:
+            return barred, None
+        passing = None if filter is None else self._passing_places(columns, filter)
+        if ids is not None:
+            among = self._places(collection, columns, ids)
+            among = among[columns.scales[among] > 0]
+            return barred, among if passing is None else among[passing[among]]
+        assert passing is not None
+        passing[barred] = False
+        if np.count_nonzero(passing) <= _GATHERED_SHARE * len(passing):
+            return barred, np.flatnonzero(passing)
+        return ~passing, None
 
-    def scan(self, collection: Collection, *, after: str = "", limit: int = 1000) -> list[tuple[str, bytes]]:
-        return self._db.rows(f"SELECT id, body FROM {collection} WHERE id>? ORDER BY id LIMIT ?", (after, limit))
+    # ------------------------------------------------------------ places and ids
 
-    def count(self, collection: Collection) -> int:
-        return int(self._db.rows(f"SELECT count(*) FROM {collection}")[0][0])
+    def _passing_places(self, columns: Columns, filter: Filter) -> NDArray[np.bool_]:
+        """Whether the metadata at each place passes; a fresh array."""
+        return self.mask(filter)[columns.metadata]
 
-    def refresh(self) -> None:
-        self._cache.clear()
+    def _places(self, collection: str, columns: Columns, ids: Sequence[str]) -> NDArray[np.int64]:
+        """Places of those ids that are alive, each once."""
+        short = [key for key in ids if len(key) <= ID_BYTES and key.isascii()]
+        places = columns.places_of_ids(short)
+        if len(short) < len(ids):
+            long = columns.places_of_slots(self._slots_of(collection, [k for k in ids if len(k) > ID_BYTES or not k.isascii()]))
+            places = np.concatenate([places, long[columns.alive[long]]])
+        return np.unique(places)
 
-    def _rows(self, collection: str) -> list[Any]:
-        if collection not in self._cache:
-            self._cache[collection] = self._db.rows(f"SELECT id, tokens, metadata, vector FROM {collection}")
-        found: list[Any] = self._cache[collection]
+    def _ids(self, collection: str, columns: Columns, places: NDArray[np.int64]) -> list[str]:
+        """Ids at these places; empty where a long one was removed since the refresh."""
+        found = [key.decode("ascii") for key in columns.ids[places].tolist()]
+        if "" in found:
+            slots = columns.slots[places].tolist()
+            held = self._ids_of(collection, [slot for key, slot in zip(found, slots, strict=True) if not key])
+            found = [key or held.get(slot, "") for key, slot in zip(found, slots, strict=True)]
         return found
 
-    def _keep(self, collection: str, filter: Filter | None, ids: Sequence[str] | None) -> set[str]:
-        wanted = None if ids is None else set(ids)
-        return {
-            key
-            for key, _, metadata, _ in self._rows(collection)
-            if (wanted is None or key in wanted)
-            and (filter is None or matches(filter, msgspec.json.decode(metadata, type=Metadata)))
-        }
+
+def _rank(scored: Scored) -> tuple[float, str]:
+    return -scored.score, scored.id

@@ -6,7 +6,7 @@ import re
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from kgrag.backends.local import answers, graph, records, search, status
+from kgrag.backends.local import answers, graph, records, rows, status
 from kgrag.backends.local.answers import LocalAnswers
 from kgrag.backends.local.database import Database, Mode
 from kgrag.backends.local.graph import LocalGraph
@@ -26,13 +26,13 @@ class LocalStores:
 
     def __init__(self, folder: Path, *, mode: Mode, create: bool = False, dimension: int | None = None) -> None:
         self.folder = folder
-        schema = search.SCHEMA + records.SCHEMA + graph.SCHEMA + status.SCHEMA
+        schema = rows.SCHEMA + records.SCHEMA + graph.SCHEMA + status.SCHEMA
         self._index = Database(folder / "index.db", schema=schema, version=FORMAT, mode=mode, create=create)
         paid = folder / "answers.db"
         self._paid: Database | None = None
         if mode == "write" or paid.exists():
             self._paid = Database(paid, schema=answers.SCHEMA, version=answers.FORMAT, mode=mode, create=mode == "write")
-        self.search = LocalSearch(self._index)
+        self.search = LocalSearch(self._index, folder)
         self.records = LocalRecords(self._index)
         self.graph = LocalGraph(self._index)
         self.status = LocalStatus(self._index)
