@@ -81,10 +81,10 @@ def compare_files(side: StoreSide, listed: pa.Table, scopes: Sequence[str], fing
         wanted.append(index)
         weight += size
         if len(wanted) >= _FILES_PER_SHARD or weight >= _SOURCE_BYTES:
-            out.shard(listed.take(wanted))
+            out.shard(listed.take(pa.array(wanted, pa.int64())))
             wanted, weight = [], 0
     if wanted:
-        out.shard(listed.take(wanted))
+        out.shard(listed.take(pa.array(wanted, pa.int64())))
     for scope in scopes:
         if known[scope] and not seen[scope] and not side.settings.confirm_deletions:
             raise ConfirmationRequired(
@@ -160,7 +160,7 @@ class _DocumentDiff:
             )
             if self._plan(known.get(id), after):
                 keep.append(index)
-        self._changed.add(rows.take(keep))
+        self._changed.add(rows.take(pa.array(keep, pa.int64())))
 
     def _plan(self, before: DocumentStatus | None, after: DocumentStatus) -> bool:
         settings = self._side.settings

@@ -9,6 +9,7 @@ import msgspec
 
 from kgrag.index.profile import BuildRecord
 from kgrag.ingest.changes import DocumentScan, FileScan
+from kgrag.ingest.communities import partition
 from kgrag.ingest.evidence import LostItems, without_record
 from kgrag.ingest.plan import DocumentPlan, Fingerprint, read_plans
 from kgrag.ingest.report import MAX_FAILURES, Failure
@@ -165,6 +166,6 @@ def count_index(side: StoreSide) -> IndexCounts:
         entities=search.count("entities"),
         relationships=search.count("relationships"),
         claims=search.count("claims"),
-        communities=len(side.stores.graph.communities()) if search.count("reports") else 0,
+        communities=partition(side).communities,
         reports=search.count("reports"),
     )

@@ -33,13 +33,20 @@ class CommunityScan(msgspec.Struct, frozen=True, kw_only=True):
     levels: list[int]
 
 
+class Partition(msgspec.Struct, frozen=True):
+    """What the stored communities are of: ``state`` names the graph and the settings."""
+
+    state: str = ""
+    communities: int = 0
+
+
 @dataclass
 class ReportRun:
     """The communities and reports of one run. It stays beside the stores from step to step."""
 
     changed: list[Community]
     gone: list[str]
-    state: str
+    partition: Partition
     needed: set[str]
     packer: ReportPacker
     fresh: bool
@@ -70,7 +77,7 @@ def find_communities(
     state = digest(
         "partition", settings.model_dump_json(), *ids, network.low.tobytes(), network.high.tobytes(), network.weight.tobytes()
     )
-    if before and side.stores.status.read_value("partition") == state:
+    if before and partition(side).state == state:
         now = before  # a run that died after it wrote them, or a change that moved no edge
     elif cold or not before or ends is None:
         now = detect(ids, network, settings)
@@ -83,7 +90,7 @@ def find_communities(
     needed = _needed(side, now, {community.id for community in changed}, moved)
     packer = _packer(side, _with_descendants(now, needed), edges, reports, language)
     gone = sorted(known.keys() - {community.id for community in now})
-    side.memo["reports"] = ReportRun(changed, gone, state, needed, packer, fresh)
+    side.memo["reports"] = ReportRun(changed, gone, Partition(state, len(now)), needed, packer, fresh)
     return CommunityScan(communities=len(now), levels=sorted({c.level for c in now if c.id in needed}))
 
 
@@ -173,7 +180,7 @@ def pack_reports(side: StoreSide, level: int) -> Table:
             run.reports[id] = moved = _at(kept, frame)
             if encode(moved) != stored[id]:
                 run.made.append(id)
-        out.add(rows.take(ask))
+        out.add(rows.take(pa.array(ask, pa.int64())))
     return out.close()
 
 
@@ -205,17 +212,21 @@ def write_communities(side: StoreSide, rows: Table, vectors: Table | None) -> in
     made = VectorReader(side, vectors, "reports")
     found = [store_rows(part, made.of(part["id"].to_pylist()))["reports"] for part in side.tables.batches(rows)]
     stale = [id for id in sorted(run.needed) if id not in run.reports]  # their report failed, or nothing but seeds is in them
-    new = side.stores.status.read_value("partition") != run.state
-    if found or run.changed or run.gone or stale or new:
+    if found or run.changed or run.gone or stale or partition(side) != run.partition:
         with side.stores.transaction():
             for page in found:
                 side.stores.search.upsert("reports", page)
             for ids in batched([*run.gone, *stale]):
                 side.stores.search.delete("reports", ids)
             side.stores.graph.replace_communities(run.changed, run.gone)
-            side.stores.status.write_value("partition", run.state)
+            side.stores.status.write_value("partition", msgspec.to_builtins(run.partition))
     del side.memo["reports"]
     return sum(map(len, found))
+
+
+def partition(side: StoreSide) -> Partition:
+    """Of the stored communities; empty where there are none."""
+    return msgspec.convert(side.stores.status.read_value("partition") or {}, Partition)
 
 
 class _Reports(Mapping[str, Report]):

@@ -43,7 +43,7 @@ async def answer(
 ) -> pa.Table:
     """A shard's rows with their answers, in order. ``start`` begins one row's work when there is room for it."""
     needed = stage.needed(rows)
-    asked = rows if needed is None else rows.take(list(needed))
+    asked = rows if needed is None else rows.take(pa.array(needed, pa.int64()))
     given = asked.to_pylist()
     made: list[dict[str, Any]] = [{}] * len(given)
 

@@ -1,0 +1,112 @@
+"""A run in this process: from sources to a report."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from kgrag.engine import Engine
+from kgrag.index.profile import BuildRecord
+from kgrag.ingest.commit import IndexCounts, count_index, held
+from kgrag.ingest.lease import namespace_lease
+from kgrag.ingest.pipeline import Outcome, Pipeline, Stages, Target
+from kgrag.ingest.progress import Meter
+from kgrag.ingest.report import MAX_FAILURES, RunReport
+from kgrag.ingest.runner import LocalRunner
+from kgrag.ingest.settings import RunSettings
+from kgrag.ingest.side import StoreSide
+from kgrag.ingest.stop import Stop
+from kgrag.ingest.tables import TableRoot
+from kgrag.ports import AnswerStore, Embedder, Stores
+
+
+@dataclass(frozen=True, kw_only=True)
+class IngestParts:
+    """What a run is made of. The functions open things where they are used: here, or in a worker of a cluster, and so have
+    to travel. ``stages`` and ``target`` are told the embedder (None: no vectors)."""
+
+    namespace: str
+    tables: str
+    run: RunSettings
+    open_stores: Callable[[], Stores]
+    open_engine: Callable[[AnswerStore], Engine]
+    open_embedder: Callable[[], Embedder | None]
+    stages: Callable[[Embedder | None], Stages]
+    target: Callable[[Embedder | None], Target]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """Every file of the scopes of a run (``schemas.FILES``)."""
+
+    files: pa.Table
+    scopes: list[str]
+
+
+async def run_ingest(parts: IngestParts, listing: Listing, *, progress: Meter | None = None, stop: Stop | None = None) -> RunReport:
+    """Bring the index up to date with these sources.
+
+    Raises LeaseHeldError, ConfirmationRequired, RunStopped, PermanentModelError, TransientModelError (embeddings),
+    StoreError; whatever it raises, the next run goes on from what was written."""
+    progress, stop = progress or Meter(), stop or Stop()
+    with ExitStack() as opened:
+        stores = parts.open_stores()
+        opened.callback(stores.close)
+        opened.enter_context(namespace_lease(stores, parts.run.lease_seconds))
+        side = StoreSide(stores, TableRoot(parts.tables or parts.run.tables), parts.run, stop, uuid.uuid4().hex)
+        engine = parts.open_engine(stores.answers)
+        embedder = parts.open_embedder()
+        try:
+            runner = LocalRunner(side, engine, embedder, progress)
+            outcome = await Pipeline(runner, parts.stages(embedder), parts.target(embedder)).run(listing.files, listing.scopes)
+        finally:
+            await engine.aclose()
+            if embedder is not None:
+                await embedder.aclose()
+        if not parts.run.keep_tables:
+            side.tables.clear()
+        return report_of(parts.namespace, outcome, count_index(side), held(side), progress)
+
+
+def report_of(namespace: str, outcome: Outcome, counts: IndexCounts, build: BuildRecord | None, meter: Meter) -> RunReport:
+    """The report of a finished run."""
+    documents = outcome.documents
+    return RunReport(
+        namespace=namespace,
+        files=outcome.files.listed,
+        unchanged_files=outcome.files.unchanged,
+        new=documents.new if documents else 0,
+        changed=documents.changed_count if documents else 0,
+        unchanged=documents.unchanged if documents else 0,
+        deleted=documents.deleted if documents else 0,
+        failed=outcome.failures_total,
+        units=counts.units,
+        entities=counts.entities,
+        relationships=counts.relationships,
+        claims=counts.claims,
+        communities=counts.communities,
+        reports=counts.reports,
+        failures=tuple(outcome.failures[:MAX_FAILURES]),
+        failures_total=outcome.failures_total,
+        warnings=tuple(outcome.warnings),
+        usage=meter.paid,
+        seconds=round(time.monotonic() - meter.started, 3),
+        stages=meter.times(),
+        methodologies=tuple(build.methodologies) if build else (),
+        embedding=_embedding(build),
+        wrote=outcome.wrote,
+    )
+
+
+def _embedding(build: BuildRecord | None) -> str:
+    if build is None:
+        return ""
+    if not build.embedding:
+        return "none; words alone find passages"
+    strength = "strong, vectors may lead" if build.strong else "weak, words lead and vectors add at most half as much"
+    return f"{build.embedding} ({strength}; vectors of {', '.join(build.vectors).replace('_', ' ')})"

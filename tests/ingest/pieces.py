@@ -1,0 +1,273 @@
+"""Small parts for tests of the pipeline: JSON Lines in, one unit per line of text, an engine that reads capitals."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from kgrag import schemas
+from kgrag.backends.local.stores import open_stores
+from kgrag.engine import Engine, Outcome, Task
+from kgrag.errors import DocumentError
+from kgrag.extraction.extract import ExtractionSettings, ExtractStage
+from kgrag.graph.communities import CommunitySettings
+from kgrag.graph.derive import DeriveStage
+from kgrag.graph.describe import DescribeStage, DescriptionSettings
+from kgrag.graph.packing import ReportSettings
+from kgrag.graph.reports import ReportStage
+from kgrag.graph.resolve import ResolutionSettings, Resolver
+from kgrag.ids import digest, document_id, text_unit_id
+from kgrag.index.embed import PassageStage
+from kgrag.index.profile import IndexSettings, artifacts_of
+from kgrag.index.write import ReportRowStage, RowStage, TextUnitRowStage
+from kgrag.ingest.pipeline import Stages, Target
+from kgrag.ingest.run import IngestParts, Listing
+from kgrag.ingest.settings import RunSettings
+from kgrag.ports import COLLECTIONS, Vector
+from kgrag.records import EntityStatement, RelationshipStatement, Usage, encode
+from kgrag.stage import MapStage, RowError
+from kgrag.tasks.descriptions import DESCRIBE
+from kgrag.tasks.extraction import EXTRACT, GLEAN, Extraction
+from kgrag.tasks.reports import REPORT, ReportText
+from kgrag.text import Analyzer, count_tokens
+
+
+class LineParse(MapStage):
+    name = "parse"
+    reads = schemas.FILES
+    writes = schemas.DOCUMENTS
+
+    def batch(self, rows: pa.Table) -> pa.Table:
+        out: list[dict[str, Any]] = []
+        for scope, path, uri in zip(*(rows[n].to_pylist() for n in ("scope", "path", "uri")), strict=True):
+            for number, line in enumerate(Path(uri).read_text().splitlines()):
+                try:
+                    row = json.loads(line)
+                except ValueError:
+                    error = encode(RowError.of("parse", DocumentError("not JSON", remedy="Mend the line."))).decode()
+                    row = {"id": "", "title": "", "text": ""}
+                else:
+                    error = ""
+                key = str(row.get("id", row["title"]))
+                out.append(
+                    {
+                        "id": "" if error else document_id(scope, path, key),
+                        "scope": scope,
+                        "path": path,
+                        "title": row["title"],
+                        "text": row["text"],
+                        "digest": digest(row["text"]),
+                        "metadata": json.dumps(row.get("metadata", {})),
+                        "pages": [],
+                        "row": number,
+                        "warnings": [],
+                        "error": error,
+                    }
+                )
+        return pa.Table.from_pylist(out, schema=schemas.DOCUMENTS)
+
+
+class LineChunk(MapStage):
+    name = "chunk"
+    reads = schemas.DOCUMENTS
+    writes = schemas.TEXT_UNITS
+
+    def batch(self, rows: pa.Table) -> pa.Table:
+        out = []
+        for row in rows.to_pylist():
+            start, seen = 0, {}
+            for text in row["text"].split("\n"):
+                if text.strip():
+                    seen[text] = seen.get(text, -1) + 1
+                    metadata = json.loads(row["metadata"]) | {"path": row["path"]}
+                    out.append(
+                        {
+                            "id": text_unit_id(row["id"], text, seen[text]),
+                            "document_id": row["id"],
+                            "title": row["title"],
+                            "text": text,
+                            "tokens": count_tokens(text),
+                            "start": start,
+                            "end": start + len(text),
+                            "metadata": json.dumps(metadata),
+                            "error": "",
+                        }
+                    )
+                start += len(text) + 1
+        return pa.Table.from_pylist(out, schema=schemas.TEXT_UNITS)
+
+
+class CapitalEngine:
+    """Reads runs of capitalised words and joins neighbours. Counts what it is asked; ``fail`` may raise for a task's input."""
+
+    def __init__(self, fail: Callable[[str, Any], None] | None = None) -> None:
+        self.asked: list[tuple[str, Any]] = []
+        self.fail = fail
+        self.delay: Callable[[str, Any], float] | None = None
+
+    def identity(self, task: Task[Any, Any]) -> str:
+        return f"capitals/{task.identity}"
+
+    async def ask(self, task: Task[Any, Any], input: Any, *, sample: int = 0) -> Outcome[Any]:
+        self.asked.append((task.name, input))
+        if self.fail is not None:
+            self.fail(task.name, input)
+        return Outcome(value=self._value(task, input), usage=Usage(calls=1, input_tokens=10, output_tokens=5))
+
+    def _value(self, task: Task[Any, Any], input: Any) -> Any:
+        if task is EXTRACT:
+            return read_capitals(input.title, input.text)
+        if task is GLEAN:
+            return Extraction()
+        if task is DESCRIBE:
+            return f"{len(input.lines)} lines, such as {min(input.lines)}"
+        assert task is REPORT
+        names = [e.name for e in input.entities]
+        return ReportText(title=f"About {names[0]}", summary=", ".join(names), rating=float(len(names) % 10))
+
+    def stream(self, task: Task[Any, str], input: Any) -> AsyncIterator[str | Outcome[str]]:
+        raise AssertionError("ingestion streams nothing")
+
+    async def aclose(self) -> None:
+        pass
+
+
+def read_capitals(title: str, text: str) -> Extraction:
+    names = list(dict.fromkeys(re.findall(r"[A-Z]\w+(?: [A-Z]\w+)*", f"{title}. {text}")))
+    entities = [EntityStatement(name=n, type="Thing", description=f"{n} in: {text}") for n in names]
+    pairs = list(zip(names, names[1:], strict=False))
+    relationships = [
+        RelationshipStatement(source=a, target=b, type="near", description=f"{a} and {b}", strength=2.0) for a, b in pairs
+    ]
+    return Extraction(entities=entities, relationships=relationships)
+
+
+class HashEmbedder:
+    identity = "hash-16"
+    dimension = 16
+    strong = False
+    remote = False
+
+    def __init__(self) -> None:
+        self.embedded: list[str] = []
+
+    async def passages(self, texts: Any) -> Vector:
+        self.embedded += texts
+        raw = (
+            np.stack([np.frombuffer(hashlib.sha512(t.encode()).digest()[:16], np.uint8) for t in texts]).astype(np.float32) - 127.5
+        )
+        return np.asarray(raw / np.linalg.norm(raw, axis=1, keepdims=True), np.float32)
+
+    queries = passages
+
+    async def aclose(self) -> None:
+        pass
+
+
+class Bench:
+    """One namespace, its source folder and everything a run needs."""
+
+    def __init__(self, root: Path, **run: Any) -> None:
+        self.home, self.source = root / "home", root / "source"
+        self.source.mkdir(parents=True, exist_ok=True)
+        self.engine, self.embedder = CapitalEngine(), HashEmbedder()
+        self.run = RunSettings(**{"rows_per_shard": 4, "groups_per_shard": 16, **run})
+        self.index = IndexSettings()
+        self.extraction, self.description = ExtractionSettings(), DescriptionSettings()
+        self.communities, self.reports = CommunitySettings(), ReportSettings()
+        self.resolution = ResolutionSettings()
+
+    def write(self, path: str, *rows: dict[str, Any]) -> None:
+        (self.source / path).write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def parts(self, namespace: str = "test") -> IngestParts:
+        def engine(answers: object) -> Engine:
+            return self.engine
+
+        return IngestParts(
+            namespace=namespace,
+            tables=str(self.home / namespace / "tables"),
+            run=self.run,
+            open_stores=lambda: open_stores(self.home, namespace, mode="write", create=True),
+            open_engine=engine,
+            open_embedder=lambda: self.embedder,
+            stages=self.stages,
+            target=self.target,
+        )
+
+    def stages(self, embedder: Any) -> Stages:
+        vectors = frozenset(COLLECTIONS)
+        identity = embedder.identity
+        return Stages(
+            parse=LineParse(),
+            chunk=LineChunk(),
+            extract=ExtractStage(self.extraction),
+            resolver=Resolver(self.resolution),
+            derive=DeriveStage(),
+            describe=DescribeStage(self.description),
+            unit_rows=TextUnitRowStage("en", identity, vectors),
+            item_rows=RowStage("en", identity, vectors),
+            report_rows=ReportRowStage("en", identity, vectors),
+            embed=PassageStage(self.index.batch_size, identity),
+            communities=self.communities,
+            reports=self.reports,
+            report=ReportStage(),
+        )
+
+    def target(self, embedder: Any) -> Target:
+        return Target(
+            artifacts=artifacts_of(self.index),
+            embedding=embedder.identity,
+            dimension=embedder.dimension,
+            strong=embedder.strong,
+            vectors=list(COLLECTIONS),
+            analyzer=Analyzer("en").identity,
+            language="en",
+        )
+
+    def listing(self) -> Listing:
+        files = sorted(p for p in self.source.iterdir() if p.is_file())
+        rows = [
+            {"scope": "source", "path": p.name, "uri": str(p), "digest": digest(p.read_bytes()), "size": p.stat().st_size}
+            for p in files
+        ]
+        return Listing(files=pa.Table.from_pylist(rows, schema=schemas.FILES), scopes=["source"])
+
+
+def snapshot(bench: Bench, namespace: str = "test", *, communities: bool = True) -> dict[str, Any]:
+    """All that the stores hold, but for times and run ids."""
+    stores = open_stores(bench.home, namespace, mode="read")
+    try:
+        found: dict[str, Any] = {}
+        for name in COLLECTIONS:
+            if name != "reports" or communities:
+                rows = stores.search.scan(name, limit=10**6)
+                ids = [id for id, _ in rows]
+                vectors = {id: v.tobytes() for id, v in stores.search.vectors(name, ids).items()}
+                found[name] = [(id, body, vectors.get(id)) for id, body in rows]
+        found["vertices"] = stores.graph.scan_vertices(limit=10**6)
+        found["edges"] = stores.graph.scan_edges(limit=10**6)
+        if communities:
+            found["communities"] = stores.graph.communities()
+        found["records"] = stores.records.scan(limit=10**6)
+        found["statements"] = sorted(
+            encode(s) for s in stores.records.statements(sorted(stores.records.groups_of([r.unit_id for r in found["records"]])))
+        )
+        found["documents"] = [msgspec.structs.replace(d, run_id="", updated_at=0.0) for d in stores.status.scan(limit=10**6)]
+        found["files"] = {scope: stores.status.files(scope) for scope in stores.status.scopes()}
+        return found
+    finally:
+        stores.close()
+
+
+def different(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
+    """Names of the parts in which two snapshots differ."""
+    return [name for name in a if a[name] != b[name]]
