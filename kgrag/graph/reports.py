@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import msgspec
@@ -20,7 +20,10 @@ from kgrag.stage import CallStage, RowError
 from kgrag.tasks.reports import REPORT, ReportInput, ReportText
 
 Bodies = Callable[[Sequence[int]], list[bytes]]
-"""Bodies of items by their position in the item table."""
+"""Bodies of items of one kind by their position in the item table."""
+
+_AT_ONCE = 256
+"""Communities whose items are read together."""
 
 
 class ReportPacker:
@@ -67,25 +70,33 @@ class ReportPacker:
         """Levels from the finest; the inputs of one need the reports of those before it."""
         return sorted({c.level for c in self.communities.values()})
 
-    def inputs(self, level: int, reports: Mapping[str, Report]) -> pa.Table:
-        """Rows of ``schemas.REPORT_INPUTS`` for the communities of a level, in id order. ``reports`` are those written so
-        far; a child without one is left out of its parent's. A community that only imported graphs know gets no report."""
-        own = sorted((c for c in self.communities.values() if c.level == level), key=lambda c: c.id)
-        chosen = [self._chosen(c) for c in own]
-        edges = self._edges_among(chosen)
+    def inputs(self, level: int, reports: Mapping[str, Report], only: Collection[str] | None = None) -> pa.Table:
+        """Rows of ``schemas.REPORT_INPUTS`` for the communities of a level (of ``only``, where given), in id order.
+        ``reports`` are those written so far; a child without one is left out of its parent's. A community that only
+        imported graphs know gets no report."""
+        own = sorted(
+            (c for c in self.communities.values() if c.level == level and (only is None or c.id in only)), key=lambda c: c.id
+        )
         rows: list[tuple[str, bytes, bytes]] = []
-        for community, members, edge_rows in zip(own, chosen, edges, strict=True):
-            units, documents = self._lineage_of(community)
-            if all(map(is_seed, units)):
-                continue
-            packed = encode(self._packed(community, members, edge_rows, reports))
-            rows.append((community.id, packed, encode(self._frame(community, units, documents, packed))))
+        for start in range(0, len(own), _AT_ONCE):
+            part = own[start : start + _AT_ONCE]
+            chosen = [self._chosen(c) for c in part]
+            edges = list(self._edges_among(chosen))
+            read = _Read(self._bodies, [*chosen, *(self._members(c) for c in part if not c.child_ids)], edges)
+            for community, members, among in zip(part, chosen, edges, strict=True):
+                units, documents = self._lineage_of(community, read)
+                if all(map(is_seed, units)):
+                    continue
+                packed = encode(self._packed(community, members, among, reports, read))
+                rows.append((community.id, packed, encode(self._frame(community, units, documents, packed))))
         ids, packs, frames = zip(*rows, strict=True) if rows else ((), (), ())
         return pa.table([ids, [level] * len(ids), packs, frames], schema=schemas.REPORT_INPUTS)
 
-    def _packed(self, community: Community, members: Sequence[int], edges: Ints, reports: Mapping[str, Report]) -> ReportInput:
-        entities = [decode(body, Entity) for body in self._bodies(members)]
-        relationships = [decode(body, Relationship) for body in self._bodies(edges.tolist())]
+    def _packed(
+        self, community: Community, members: Sequence[int], edges: Ints, reports: Mapping[str, Report], read: _Read
+    ) -> ReportInput:
+        entities = [decode(read.body(row), Entity) for row in members]
+        relationships = [decode(read.body(row), Relationship) for row in edges.tolist()]
         claims = {e.id: self._claims[e.id] for e in entities if e.id in self._claims}
         packed, cut = pack(community.name, entities, relationships, claims, self.settings, self._costs, self._language)
         cut = cut or len(members) < len(community.entity_ids)
@@ -100,7 +111,7 @@ class ReportPacker:
             id=community.id,
             title="",
             summary="",
-            rank=int(self._rank[[self._row[id] for id in community.entity_ids]].sum()),
+            rank=int(self._rank[self._members(community)].sum()),
             level=community.level,
             depth=community.depth,
             parent_id=community.parent_id,
@@ -113,7 +124,7 @@ class ReportPacker:
 
     def _chosen(self, community: Community) -> list[int]:
         """Rows of the members of highest degree, best first; ties by id."""
-        rows = np.fromiter((self._row[id] for id in sorted(community.entity_ids)), np.int64, len(community.entity_ids))
+        rows = np.array([self._row[id] for id in sorted(community.entity_ids)], dtype=np.int64)
         best = np.argsort(-self._rank[rows], kind="stable")[: self.settings.max_entities_per_report]
         return rows[best].tolist()  # type: ignore[no-any-return]
 
@@ -129,21 +140,24 @@ class ReportPacker:
         for number in range(len(groups)):
             yield self._edge_rows[inside[bounds[number] : bounds[number + 1]]]
 
-    def _lineage_of(self, community: Community) -> tuple[frozenset[str], frozenset[str]]:
+    def _lineage_of(self, community: Community, read: _Read) -> tuple[frozenset[str], frozenset[str]]:
         """Text units and documents of all members: a parent's are its children's."""
         found = self._lineage.get(community.id)
         if found is None:
             if community.child_ids:
-                parts = [self._lineage_of(self.communities[id]) for id in community.child_ids]
+                parts = [self._lineage_of(self.communities[id], read) for id in community.child_ids]
                 units, documents = (frozenset().union(*(part[i] for part in parts)) for i in (0, 1))
                 for id in community.child_ids:  # a child's inputs are made before its parent's
                     del self._lineage[id]
             else:
-                rows = [self._row[id] for id in community.entity_ids]
-                units = frozenset(u for body in self._bodies(rows) for u in decode(body, _Lineage).text_unit_ids)
+                rows = self._members(community)
+                units = frozenset(u for row in rows for u in decode(read.body(row), _Lineage).text_unit_ids)
                 documents = frozenset(d for row in rows for d in self._documents[row].as_py())
             found = self._lineage[community.id] = (units, documents)
         return found
+
+    def _members(self, community: Community) -> list[int]:
+        return [self._row[id] for id in community.entity_ids]
 
     def _rows_of(self, ids: Sequence[str]) -> Ints:
         return np.fromiter((self._row[id] for id in ids), np.int64, len(ids))
@@ -156,6 +170,24 @@ class ReportPacker:
         for claims in found.values():
             claims.sort(key=lambda claim: claim.id)
         return found
+
+
+class _Read:
+    """Bodies of the items that a batch of communities needs, read in two calls: entities, then relationships."""
+
+    def __init__(self, bodies: Bodies, entities: Iterable[Sequence[int]], edges: Iterable[Ints]) -> None:
+        self._bodies = bodies
+        self._held: dict[int, bytes] = {}
+        for rows in ({row for group in entities for row in group}, {row for group in edges for row in group.tolist()}):
+            self._hold(sorted(rows))
+
+    def body(self, row: int) -> bytes:
+        if row not in self._held:
+            self._hold([row])
+        return self._held[row]
+
+    def _hold(self, rows: list[int]) -> None:
+        self._held.update(zip(rows, self._bodies(rows), strict=True))
 
 
 class ReportStage(CallStage):
