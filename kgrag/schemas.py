@@ -65,7 +65,8 @@ RECORDS = pa.schema(
         pa.field("error", pa.string(), nullable=False),
     ]
 )
-"""``body`` is a ``UnitRecord``; empty where the row failed."""
+"""``body`` is a ``UnitRecord``; empty where the row failed. An ``error`` beside a body: the record stands, without its
+gleaning or claims."""
 
 STATEMENTS = pa.schema(
     [
@@ -93,7 +94,8 @@ ITEMS = pa.schema(
     ]
 )
 """``kind`` is ``entity``, ``relationship`` or ``claim`` and ``body`` that record. ``source_id``, ``target_id`` and ``weight``
-are a relationship's, ``rank`` an entity's; empty or 0 for the others."""
+are a relationship's, ``rank`` an entity's; empty or 0 for the others. An ``error`` beside a body: the item stands, with its
+description's lines instead of their summary."""
 
 REPORT_INPUTS = pa.schema(
     [

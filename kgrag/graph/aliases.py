@@ -6,9 +6,11 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from kgrag.graph.resolve import Resolver
 from kgrag.ids import schema_key
+from kgrag.records import UnitRecord
 from kgrag.text import is_dense
 
 _ROMAN = re.compile(r"m{0,3}(cm|cd|d?c{0,3})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})")
@@ -32,6 +34,24 @@ def fuzzy_aliases(types: Mapping[str, str], threshold: float) -> dict[str, str]:
         group[gone] = keep
         typed[keep] = typed[keep] or typed[gone]
     return {key: root for key in sorted(group) if (root := _root(group, key)) != key}
+
+
+def key_types(records: Iterable[UnitRecord], resolver: Resolver) -> dict[str, str]:
+    """Every group key that the records name, with its most stated type (the smallest on a tie; empty where none is stated):
+    what ``fuzzy_aliases`` compares. ``resolver`` is one that joins nothing yet."""
+    votes: dict[str, Counter[str]] = {}
+    for record in records:
+        for entity in record.entities:
+            votes.setdefault(resolver.key(entity.name), Counter())[schema_key(entity.type)] += 1
+        for relationship in record.relationships:
+            for end in (relationship.source, relationship.target):
+                votes.setdefault(resolver.key(end), Counter())
+    typed = resolver.settings.identity == "name"
+    return {
+        key: min((label for label in count if label), key=lambda label: (-count[label], label), default="") if typed else ""
+        for key, count in votes.items()
+        if key
+    }
 
 
 def discriminators(key: str) -> list[str]:

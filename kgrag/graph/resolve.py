@@ -34,10 +34,18 @@ class ResolutionSettings(Section):
 
 class Resolver:
     """Names to group keys and entity ids. ``joined`` maps group keys to the one that stands for them
-    (fuzzy aliases, hand edits) and is applied after the hand-made aliases of the settings."""
+    (``aliases.fuzzy_aliases``, hand edits) and is applied after the hand-made aliases of the settings.
+
+    Raises ConfigurationError for aliases in a circle, and where ``fuzzy`` is on but nothing was joined for it."""
 
     def __init__(self, settings: ResolutionSettings | None = None, joined: Mapping[str, str] | None = None) -> None:
         self.settings = settings or ResolutionSettings()
+        if self.settings.fuzzy and joined is None:
+            raise ConfigurationError(
+                "Fuzzy name resolution needs the names of the whole corpus, and none were given.",
+                subject="resolution.fuzzy",
+                remedy="Turn resolution.fuzzy off, or pass the aliases that were found.",
+            )
         self.joined = dict(joined or {})
         self._typed = self.settings.identity == "name_and_type"
         self._aliases = self._closed(self.settings.aliases)

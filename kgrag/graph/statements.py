@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import pyarrow as pa
-
-from kgrag import schemas
-from kgrag.graph.resolve import ResolutionSettings, Resolver
+from kgrag.graph.resolve import Resolver
 from kgrag.ids import claim_id, entity_key, relationship_id
-from kgrag.records import Statement, UnitRecord, decode, encode
-from kgrag.stage import MapStage
+from kgrag.records import Statement, UnitRecord
 
 
 def statements_of(record: UnitRecord, resolver: Resolver) -> list[Statement]:
@@ -103,40 +97,3 @@ def _claims(record: UnitRecord, resolver: Resolver, own: dict[str, str], out: li
                 status=" ".join(claim.status.split()),
             )
         )
-
-
-def statement_table(statements: Sequence[Statement], metadata: Sequence[str]) -> pa.Table:
-    """Rows of ``schemas.STATEMENTS``; ``metadata`` is each statement's document's, as JSON."""
-    return pa.table(
-        [
-            [s.group for s in statements],
-            [s.unit_id for s in statements],
-            [s.document_id for s in statements],
-            list(metadata),
-            [encode(s) for s in statements],
-        ],
-        schema=schemas.STATEMENTS,
-    )
-
-
-class StatementStage(MapStage):
-    """Records to statements; a failed record states nothing."""
-
-    name = "statements"
-    reads = schemas.RECORDS
-    writes = schemas.STATEMENTS
-
-    def __init__(self, settings: ResolutionSettings | None = None, joined: dict[str, str] | None = None) -> None:
-        self.resolver = Resolver(settings, joined)
-
-    def key(self) -> str:
-        return self.resolver.digest
-
-    def batch(self, rows: pa.Table) -> pa.Table:
-        stated: list[Statement] = []
-        metadata: list[str] = []
-        for body, fields in zip(rows["body"].to_pylist(), rows["metadata"].to_pylist(), strict=True):
-            if body:
-                stated += statements_of(decode(body, UnitRecord), self.resolver)
-                metadata += [fields] * (len(stated) - len(metadata))
-        return statement_table(stated, metadata)

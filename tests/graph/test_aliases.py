@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kgrag.graph.aliases import _links, discriminators, fuzzy_aliases
-from kgrag.graph.resolve import Resolver
+from kgrag.errors import ConfigurationError
+from kgrag.graph.aliases import _links, discriminators, fuzzy_aliases, key_types
+from kgrag.graph.resolve import ResolutionSettings, Resolver
 from kgrag.ids import entity_id
+from kgrag.records import EntityStatement, RelationshipStatement, UnitRecord
 
 
 def joined(*keys: str, threshold: float = 0.6, **types: str) -> dict[str, str]:
@@ -53,6 +55,21 @@ def test_discriminators_are_digits_single_letters_and_roman_numerals():
 def test_a_resolver_uses_the_aliases():
     resolver = Resolver(joined=joined("northfield medical centre", "northfield medical center"))
     assert resolver.entity("Northfield Medical Centre") == entity_id("northfield medical center")
+
+
+def test_a_fuzzy_resolver_without_the_corpus_is_refused():
+    with pytest.raises(ConfigurationError, match="whole corpus"):
+        Resolver(ResolutionSettings(fuzzy=True))
+    assert Resolver(ResolutionSettings(fuzzy=True), {}).entity("A") == Resolver().entity("A")
+
+
+def test_keys_get_the_type_that_most_statements_give():
+    entities = [EntityStatement(name=name, type=kind) for name, kind in [("Ada", "x"), ("ADA", "Y"), ("ada", "y"), ("Bo", "")]]
+    record = UnitRecord(
+        unit_id="u", document_id="d", entities=entities, relationships=[RelationshipStatement(source="Cy", target="Ada")]
+    )
+    assert key_types([record], Resolver()) == {"ada": "y", "bo": "", "cy": ""}
+    assert set(key_types([record], Resolver(ResolutionSettings(identity="name_and_type"))).values()) == {""}
 
 
 words = st.text("abcd ", min_size=1, max_size=12).map(str.strip).filter(bool)

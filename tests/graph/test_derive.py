@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kgrag import schemas
 from kgrag.graph.derive import DeriveStage, derive
 from kgrag.graph.resolve import Resolver
-from kgrag.graph.statements import StatementStage, statement_table, statements_of
+from kgrag.graph.statements import statements_of
 from kgrag.records import (
     ClaimStatement,
     Entity,
@@ -116,17 +116,26 @@ records = st.lists(
 fields = {"d1": {"year": 1, "tag": ["x"]}, "d2": {"year": 2}, "d3": {"tag": "y"}}
 
 
-def record_table(rows: list[UnitRecord]) -> pa.Table:
-    columns = [[r.unit_id for r in rows], [r.document_id for r in rows], [json.dumps(fields[r.document_id]) for r in rows]]
-    return pa.table([*columns, [encode(r) for r in rows], [""] * len(rows), [""] * len(rows)], schema=schemas.RECORDS)
+def statement_table(rows: list[UnitRecord]) -> pa.Table:
+    stated = [statement for row in rows for statement in statements_of(row, Resolver())]
+    return pa.table(
+        [
+            [s.group for s in stated],
+            [s.unit_id for s in stated],
+            [s.document_id for s in stated],
+            [json.dumps(fields[s.document_id]) for s in stated],
+            [encode(s) for s in stated],
+        ],
+        schema=schemas.STATEMENTS,
+    )
 
 
 @settings(deadline=None)  # a first call pays for imports
 @given(records, st.randoms(use_true_random=False))
 def test_order_repetition_and_batches_do_not_matter(rows, random):
     stage = DeriveStage()
-    whole = stage.table(StatementStage().batch(record_table(rows)))
-    parts = [StatementStage().batch(record_table([row])) for row in rows]
+    whole = stage.table(statement_table(rows))
+    parts = [statement_table([row]) for row in rows]
     parts += random.sample(parts, k=len(parts) // 2)
     random.shuffle(parts)
     mixed = pa.concat_tables([schemas.STATEMENTS.empty_table(), *parts])
@@ -137,7 +146,7 @@ def test_order_repetition_and_batches_do_not_matter(rows, random):
 @settings(deadline=None)  # a first call pays for imports
 @given(records)
 def test_groups_derived_alone_equal_the_stages_and_point_at_existing_ends(rows):
-    table = DeriveStage().table(StatementStage().batch(record_table(rows)))
+    table = DeriveStage().table(statement_table(rows))
     groups: dict[str, list[Statement]] = {}
     for row in rows:
         for statement in statements_of(row, Resolver()):
@@ -151,4 +160,4 @@ def test_groups_derived_alone_equal_the_stages_and_point_at_existing_ends(rows):
 
 
 def test_no_statements_make_no_items():
-    assert len(DeriveStage().table(statement_table([], []))) == 0
+    assert len(DeriveStage().table(statement_table([]))) == 0
