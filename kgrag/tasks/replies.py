@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from kgrag.errors import OutputError
@@ -39,24 +40,36 @@ def unescape(value: str) -> str:
     return _ENTITY.sub(_character, value) if "&" in value else value
 
 
-def items(reply: str, section: str, tag: str, fields: Sequence[str]) -> tuple[list[list[str]], int] | None:
+@lru_cache(maxsize=64)
+def _whole_items(tag: str, fields: tuple[str, ...]) -> re.Pattern[str]:
+    """Items with every field, in order, and no ``<`` in any value: what nearly all replies consist of."""
+    inner = r"\s*".join(rf"<{name}>([^<]*)</{name}>" for name in fields)
+    return re.compile(rf"<{tag}>\s*{inner}\s*</{tag}>")
+
+
+def items(reply: str, section: str, tag: str, fields: tuple[str, ...]) -> tuple[list[Sequence[str]], int] | None:
     """The complete ``<tag>`` items of a reply, as the values of ``fields`` in order (missing ones empty), and how many
     incomplete ones were left out. None where the reply has neither the section nor an item. Raises OutputError for
     a section that holds something else."""
     opening, closing = f"<{tag}>", f"</{tag}>"
-    if opening not in reply:
+    begun = reply.count(opening)
+    if not begun:
         inner = _between(reply, section)
         if inner is not None and inner.strip().lower() not in _NOTHING:
             raise OutputError(f"The section <{section}> holds no <{tag}>.", reply=reply)
         return None if inner is None else ([], 0)
+    clean = _value if "&" in reply or "<![" in reply else _raw_value
+    whole = _whole_items(tag, fields).findall(reply)
+    if len(whole) == begun:
+        return [[clean(value) for value in row] for row in whole], 0
     pairs = [(f"<{name}>", f"</{name}>") for name in fields]
-    found: list[list[str]] = []
+    found: list[Sequence[str]] = []
     dropped = 0
     for body in _bodies(reply, opening, closing):
         if body is None:
             dropped += 1
         else:
-            found.append([_field(body, start, end) for start, end in pairs])
+            found.append([clean(_field(body, start, end)) for start, end in pairs])
     return found, dropped
 
 
@@ -69,6 +82,8 @@ def number(text: str, low: float, high: float, missing: float) -> float:
     """The first number of ``text``, clamped; ``missing`` where there is none."""
     try:
         value = float(text)
+        if low <= value <= high:
+            return value
     except ValueError:
         found = _NUMBER.search(text)
         if found is None:
@@ -156,12 +171,16 @@ def _field(body: str, opening: str, closing: str) -> str:
         return ""
     start += len(opening)
     end = body.find(closing, start)
-    if end < 0:
-        return ""
-    value = body[start:end].strip()
-    if "&" in value or "<![" in value:
-        value = unescape(value).strip()
+    return body[start:end] if end >= 0 else ""
+
+
+def _raw_value(value: str) -> str:
+    value = value.strip()
     return "" if len(value) < 5 and value.lower() in _NOTHING else value
+
+
+def _value(value: str) -> str:
+    return _raw_value(unescape(value))
 
 
 def _between(reply: str, section: str) -> str | None:

@@ -93,9 +93,7 @@ class Endpoint:
         self._timeout = settings.timeout_seconds
         secret = settings.api_key.get_secret_value() if settings.api_key else os.environ.get(settings.api_key_env, "")
         self._key = secret.strip()
-        self.policy = RetryPolicy(
-            retries=settings.max_retries, seconds=settings.retry_seconds, backoff=settings.backoff_seconds
-        )
+        self.policy = RetryPolicy(retries=settings.max_retries, seconds=settings.retry_seconds, backoff=settings.backoff_seconds)
         self.limits: Limits = shared_limits(
             digest(self._base, settings.model, self._key),
             settings.concurrency,
