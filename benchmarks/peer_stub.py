@@ -39,7 +39,7 @@ def answer_ours(stub: Any, system: str, user: str) -> tuple[str, str] | None:
         return "report", _report(by_label)
     if "question" in by_label:
         question = by_label["question"]
-        if '"high"' in system or "high" in system and "low" in system and "item [" not in user:
+        if '"high"' in system or ("high" in system and "low" in system and "item [" not in user):
             low = stub.q_entities(question)
             return "keywords", json.dumps({"high": [" ".join(stub.words(question)[:5]) or question], "low": low})
         items = "\n".join(text for label, text in found if label != "question")

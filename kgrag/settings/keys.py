@@ -29,6 +29,19 @@ def check_keys(section: type[BaseModel], values: Mapping[str, Any], origin: str)
     _check(section, values, (), origin, section)
 
 
+def without_empty_sections(section: type[BaseModel], values: Mapping[str, Any]) -> dict[str, Any]:
+    """``values`` without sections that are null where they must not be: a section with nothing under its name."""
+    kept: dict[str, Any] = {}
+    for key, value in values.items():
+        annotation = fields_of(section)[key].annotation
+        inner = sections_in(annotation)
+        if inner and isinstance(value, Mapping):
+            kept[key] = without_empty_sections(inner[0], value)
+        elif not inner or value is not None or type(None) in _members(annotation):
+            kept[key] = value
+    return kept
+
+
 def leaves(section: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
     """Dotted name and field of every value that is not itself a section, in the order of the tree."""
     for name, field in fields_of(section).items():

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from kgrag.errors import ConfigurationError
-from kgrag.settings.keys import check_keys, fields_of
+from kgrag.settings.keys import check_keys, fields_of, without_empty_sections
 from kgrag.settings.tree import PRESETS, Settings
 
 PREFIX = "KGRAG__"
@@ -63,7 +63,7 @@ def load(
         layers.append(("argument", _nested(key, value)))
     for origin, values in layers:
         check_keys(Settings, values, origin)
-    return _combined(layers)
+    return _combined([(origin, without_empty_sections(Settings, values)) for origin, values in layers])
 
 
 def _combined(layers: list[tuple[str, dict[str, Any]]]) -> Loaded:
