@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypedDict, Unpack
 
 from kgrag import filters
@@ -41,7 +41,8 @@ class Options(TypedDict, total=False):
 
 
 class QueryEngine:
-    """Searches and answers over one namespace. It borrows stores, engine and embedder: whoever made them closes them.
+    """Searches and answers over one namespace. It borrows stores, engine and embedder; ``on_close`` closes those that were
+    made for it.
 
     Every method raises QueryError (question, filter, strategy, index, time), ConfigurationError (another embedding),
     StoreError and ModelError."""
@@ -57,6 +58,7 @@ class QueryEngine:
         settings: SearchSettings | None = None,
         answers: AnswerSettings | None = None,
         strategies: Registry | None = None,
+        on_close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.namespace = namespace
         self.settings = settings or SearchSettings()
@@ -68,6 +70,7 @@ class QueryEngine:
         self._access = Access(stores, self.settings.stores)
         self._check = BuildCheck(self._access, namespace)
         self._made: dict[str, Strategy] = {}
+        self._on_close = on_close
 
     async def search(self, question: str, *, kinds: Iterable[HitKind] = ("text_unit",), **options: Unpack[Options]) -> Context:
         """The best items of each of ``kinds``, ranked; bodies of other kinds are not read."""
@@ -91,7 +94,7 @@ class QueryEngine:
         except TimeoutError as error:
             raise _late(limit) from error
 
-    async def stream(self, question: str, **options: Unpack[Options]) -> AsyncIterator[str | Answer]:
+    async def stream(self, question: str, **options: Unpack[Options]) -> AsyncGenerator[str | Answer, None]:
         """The answer's text in pieces as the model writes it, then the whole Answer."""
         started, spec, limit = time.perf_counter(), self._spec(options), self._limit(options)
         deadline = asyncio.get_running_loop().time() + limit
@@ -117,8 +120,10 @@ class QueryEngine:
         yield answer
 
     async def aclose(self) -> None:
-        """Release the engine's own threads."""
+        """Release the engine's own threads, and what was made for it."""
         self._access.close()
+        if self._on_close is not None:
+            await self._on_close()
 
     # -- steps
 
