@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kgrag.graph.communities import CommunitySettings, detect, follow
 from kgrag.graph.network import Network, network_of
-from kgrag.graph.partition import leiden, merge_small
+from kgrag.graph.partition import leiden, merge_small, rejoin, split_large
 from kgrag.ids import community_id
 from kgrag.records import Community
 
@@ -88,6 +88,22 @@ def test_an_oversized_community_is_divided_and_its_parent_holds_the_pieces():
         assert sorted(e for c in children for e in c.entity_ids) == parent.entity_ids
         assert {c.parent_id for c in children} == {parent.id}
         assert {c.depth for c in children} == {parent.depth + 1}
+
+
+def test_pieces_of_a_division_join_again_as_far_as_they_fit_the_greatest_gain_first():
+    """Three triangles in a row, the first two joined more strongly, and a fourth far away."""
+    edges = [*clique("a", "b", "c"), *clique("d", "e", "f"), *clique("g", "h", "i"), ("c", "d", 3.0), ("f", "g", 1.0)]
+    _, network = network_of([], [*edges, *clique("w", "x", "y", weight=40.0)])
+    pieces = np.repeat([0, 1, 2, 3], 3)
+    assert rejoin(network, pieces, 6, resolution=1.0).tolist() == np.repeat([0, 0, 1, 2], 3).tolist()
+    assert rejoin(network, pieces, 9, resolution=1.0).tolist() == np.repeat([0, 0, 0, 1], 3).tolist()
+    assert rejoin(network, pieces, 5, resolution=1.0).tolist() == pieces.tolist()
+    assert rejoin(network, pieces, 9, resolution=50.0).tolist() == pieces.tolist()
+
+
+def test_a_large_community_is_divided_until_modularity_divides_no_more():
+    _, network = network_of([], [("hub", f"leaf{i}", 1.0) for i in range(9)])
+    assert set(split_large(network, np.zeros(10, dtype=np.int64), 4, seed=42)) == {0}
 
 
 edge_lists = st.lists(
