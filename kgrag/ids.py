@@ -10,10 +10,11 @@ import hashlib
 import re
 import unicodedata
 
+from kgrag.scripts import DENSE, fold_latin
+
 _QUOTES_AND_COMMAS = re.compile(r"[\"'`´‘’‚‛“”„‟«»‹›「」『』《》〈〉,，、،]")
 _TRAILING_PUNCTUATION = ".!?;:。．！？；：…"
-_DENSE = r"\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
-_SPACE_BY_DENSE = re.compile(rf"(?<=[{_DENSE}]) | (?=[{_DENSE}])")
+_SPACE_BY_DENSE = re.compile(rf"(?<=[{DENSE}]) | (?=[{DENSE}])")
 _LATIN_DESIGNATOR = re.compile(
     r"(?: (?:incorporated|inc|limited|ltd|llc|llp|corporation|corp|company|co|gmbh|ag|plc|s\.a|sa|bv|nv|oy|ab|kk|pte|pty)\.?)+$"
 )
@@ -52,7 +53,7 @@ def compact_key(name: str, *, fold_accents: bool = True) -> str:
     bare = _LATIN_DESIGNATOR.sub("", _SPACES.sub(" ", bare).strip())
     bare = _SPACE_BY_DENSE.sub("", bare).strip().rstrip(_TRAILING_PUNCTUATION).strip()
     if fold_accents:
-        bare = _fold_latin_accents(bare)
+        bare = fold_latin(bare)
     return bare or key
 
 
@@ -104,21 +105,3 @@ def is_seed(unit_id: str) -> bool:
 def shard_of(item_id: str, shards: int) -> int:
     """Which of ``shards`` partitions an id (hex) belongs to."""
     return int(item_id[:8], 16) % shards
-
-
-def _fold_latin_accents(text: str) -> str:
-    if text.isascii():
-        return text
-    out: list[str] = []
-    base_is_latin = False
-    for char in unicodedata.normalize("NFD", text):
-        if unicodedata.combining(char):
-            if base_is_latin:
-                continue
-        else:
-            base_is_latin = "LATIN" in unicodedata.name(char, "")
-        out.append(_LATIN_LETTERS.get(char, char))
-    return unicodedata.normalize("NFC", "".join(out))
-
-
-_LATIN_LETTERS = {"ø": "o", "đ": "d", "ł": "l", "æ": "ae", "œ": "oe", "ı": "i", "þ": "th", "ð": "d"}

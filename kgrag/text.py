@@ -1,211 +1,333 @@
-"""Text as kgrag sees it: token estimates, sentences, words, and the one analysis every index and query shares.
+"""Tokens, words and sentences of every script.
 
-Analysis happens here and nowhere else: stores are given tokens joined by spaces (``SearchStore``), so an embedded and a
-server store rank alike in every language.
+Every store holds the tokens made here and only splits them at spaces, so a ranking does not depend on a server's analyzers.
 """
 
 from __future__ import annotations
 
+import operator
 import re
 import unicodedata
-from functools import lru_cache
+from functools import cache
+from typing import Any
 
-import regex
 import Stemmer
 
-_DENSE = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\u3005\u3007\u30fc"
-_UNSPACED = _DENSE + r"\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-_dense = regex.compile(rf"[{_DENSE}]")
-_word = regex.compile(r"\d+(?:[.,]\d+)+|[\p{L}\p{M}\p{N}]+")
-_ascii_word = re.compile(r"\d+(?:[.,]\d+)+|[a-z0-9]+")
-_run = regex.compile(rf"[{_UNSPACED}\p{{M}}]+|[^{_UNSPACED}]+")
-_starts_unspaced = regex.compile(rf"[{_UNSPACED}]")
-_latin_accents = regex.compile(r"(?<=\p{Latin}\p{M}*)\p{Mn}")
+from kgrag.scripts import DENSE, JOINERS, SPACELESS, fold_latin, mark_class, script
 
-_SCRIPT_LANGUAGES = (
-    ("\u0370", "\u03ff", "greek"),
-    ("\u0400", "\u052f", "russian"),
-    ("\u0530", "\u058f", "armenian"),
-    ("\u0590", "\u05ff", ""),
-    ("\u0600", "\u06ff", "arabic"),
-    ("\u0900", "\u097f", "hindi"),
-    ("\u0b80", "\u0bff", "tamil"),
-)
-_LANGUAGES = {
-    "ar": "arabic", "hy": "armenian", "eu": "basque", "ca": "catalan", "da": "danish", "nl": "dutch", "en": "english",
-    "fi": "finnish", "fr": "french", "de": "german", "el": "greek", "hi": "hindi", "hu": "hungarian", "id": "indonesian",
-    "ga": "irish", "it": "italian", "lt": "lithuanian", "ne": "nepali", "no": "norwegian", "pt": "portuguese",
-    "ro": "romanian", "ru": "russian", "sr": "serbian", "es": "spanish", "sv": "swedish", "ta": "tamil", "tr": "turkish",
-}  # fmt: skip
-_CACHE_WORDS = 100_000
+_CHARS_PER_TOKEN = 4
+_DENSE_RUN = re.compile(f"[{DENSE}]+")
 
 
 def count_tokens(text: str) -> int:
-    """An estimate: one token per Han, Hangul or Kana character, else one per four characters (unified-kg-rag §7)."""
+    """Estimated model tokens: one per Han, Kana or Hangul character, one per four others (unified-kg-rag §7)."""
     if text.isascii():
-        return (len(text) + 3) // 4
-    dense = len(_dense.findall(text))
-    return dense + (len(text) - dense + 3) // 4
+        return -(-len(text) // _CHARS_PER_TOKEN)
+    dense = len("".join(_DENSE_RUN.findall(text)))
+    return dense - (-(len(text) - dense) // _CHARS_PER_TOKEN)
 
 
 def truncate(text: str, max_tokens: int) -> str:
-    """The longest start of ``text`` within ``max_tokens``, cut at a space where one is near."""
+    """The longest start of ``text`` of at most ``max_tokens`` estimated tokens, cut before a word where one is near."""
     if max_tokens <= 0:
         return ""
-    if count_tokens(text) <= max_tokens:
+    if len(text) <= max_tokens or count_tokens(text) <= max_tokens:
         return text
-    low, high = 0, min(len(text), max_tokens * 4)
+    low, high = 0, min(len(text), max_tokens * _CHARS_PER_TOKEN)
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if count_tokens(text[:middle]) <= max_tokens else (low, middle - 1)
-    space = text.rfind(" ", max(0, low - 40), low)
-    return text[: space if space > 0 else low].rstrip()
-
-
-def words(text: str) -> list[str]:
-    """Casefolded words in order, unstemmed; a run of an unspaced script is one word."""
-    found: list[str] = _word.findall(unicodedata.normalize("NFKC", text).casefold())
-    return found
+        if count_tokens(text[:middle]) <= max_tokens:
+            low = middle
+        else:
+            high = middle - 1
+    while 0 < low < len(text) and unicodedata.category(text[low])[0] == "M":  # never part a letter from its marks
+        low -= 1
+    inside_word = low < len(text) and text[low - 1 : low + 1].isalnum() and not _DENSE_RUN.match(text, low)
+    if inside_word:
+        space = max(text.rfind(" ", max(0, low - 40), low), text.rfind("\n", max(0, low - 40), low))
+        low = space if space > 0 else low
+    return text[:low].rstrip()
 
 
 def is_dense(char: str) -> bool:
-    """Whether a character is Han, Hangul or Kana, which count as a token each."""
-    return _dense.match(char) is not None
+    """Whether a character is Han, Kana or Hangul, which count as a token each."""
+    return _DENSE_RUN.match(char) is not None
 
 
-_NAME_SEPARATORS = re.compile(r"[,，、;；\n]+")
+_NAME_SEPARATORS = re.compile(r"[,，、،;；؛\n]")
 
 
 def split_names(text: str) -> list[str]:
-    """Names listed in a line of any script."""
+    """The names of a list as a person or model writes it, in any script's commas and semicolons."""
     return [name for part in _NAME_SEPARATORS.split(text) if (name := part.strip())]
 
 
-# ---------------------------------------------------------------- sentences
+# ---------------------------------------------------------------- words
 
-_CLOSERS = r"[\"'”’»」』）)\]】》〉]*"
-_END = re.compile(rf"[。！？｡!?…؟۔।॥။።]+{_CLOSERS}|\.+{_CLOSERS}(?=\s|$)|[\r\n\u2028\u2029]+")
-_WIDE = frozenset("。！？｡؟۔।॥။።")
-_ABBREVIATION = re.compile(
-    r"(?:^|[\s(\[\"'“‘])(?:\w|[A-Za-z]\.[A-Za-z]|mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|e\.g|i\.e|no|vol|fig|inc|ltd|corp|co|approx|gen|col|capt|"
-    r"lt|sgt|rev|hon|gov|sen|rep|mt|ft|bzw|z\.b|d\.h|u\.a|ca|nr|bd|usw|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec)$",
-    re.IGNORECASE,
-)
+_ASCII_WORD = re.compile(r"[a-z0-9]+(?:[.,'][a-z0-9]+|\+\+|#)*")
 
 
-def sentences(text: str) -> list[tuple[int, int]]:
-    """Half-open spans of the sentences of a text in any script, without surrounding white space.
-
-    A full stop ends none after an initial or a common abbreviation, before a lower-case letter, or inside a number."""
-    spans: list[tuple[int, int]] = []
-    start = 0
-    for match in _END.finditer(text):
-        mark = text[match.start()]
-        if mark == "." and not _full_stop(text, start, match):
-            continue
-        if mark in "!?…" and match.end() < len(text) and not text[match.end()].isspace() and not is_dense(text[match.end()]):
-            continue
-        end = match.start() if mark in "\r\n\u2028\u2029" else match.end()
-        _append(spans, text, start, end)
-        start = match.end()
-    _append(spans, text, start, len(text))
-    return spans
+@cache
+def _unicode_word() -> re.Pattern[str]:
+    marks = mark_class() + JOINERS
+    return re.compile(rf"[^\W_]+(?:(?:[.,'’]|[{marks}]+)[^\W_]+|\+\+|#)*[{marks}]*")
 
 
-def _full_stop(text: str, start: int, match: re.Match[str]) -> bool:
-    end = match.end()
-    while end < len(text) and text[end] in " \t":
-        end += 1
-    if end < len(text) and text[end].islower():
-        return False
-    if match.end() - match.start() > 1 or end >= len(text) or text[end] in "\r\n":
-        return True
-    return _ABBREVIATION.search(text, max(start, match.start() - 12), match.start()) is None
+def _raw_words(text: str) -> list[str]:
+    """Case- and width-folded words with the signs that may stand inside one (``u.s``, ``1,000``, ``c++``, ``alice's``)."""
+    if text.isascii():
+        return _ASCII_WORD.findall(text.lower())
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return _unicode_word().findall(folded)
 
 
-def _append(spans: list[tuple[int, int]], text: str, start: int, end: int) -> None:
-    while start < end and text[start].isspace():
-        start += 1
-    while end > start and text[end - 1].isspace():
-        end -= 1
-    if start < end:
-        spans.append((start, end))
+def words(text: str) -> list[str]:
+    """Casefolded words, unstemmed. Scripts without spaces give one word per run of letters."""
+    out: list[str] = []
+    for raw in _raw_words(text):
+        out.extend(_parts(raw, elision=False))
+    return out
+
+
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_DECIMAL = re.compile(r"\d+[.,]\d+")
+_DOTTED = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
+_DROPPED = str.maketrans("", "", JOINERS)
+
+
+def _parts(raw: str, *, elision: bool) -> list[str]:
+    """A raw word as plain ones. Numbers stay whole (1,000 is 1000; 3,14 is 3.14), "u.s" is "us", "alice's" is "alice"."""
+    if raw.isalnum():
+        return [raw]
+    word = raw.translate(_DROPPED).replace("’", "'")
+    if word.endswith(("+", "#")):
+        bare = word.rstrip("+#")
+        if len(bare) == 1:
+            return [word]
+        word = bare
+    word = word.replace("++", "").replace("#", "")
+    if word[0].isdecimal():
+        if _THOUSANDS.fullmatch(word):
+            return [word.replace(",", "")]
+        if _DECIMAL.fullmatch(word):
+            return [word.replace(",", ".")]
+    if _DOTTED.fullmatch(word):
+        return [word.replace(".", "")]
+    word = word.removesuffix("'s")
+    word = word.replace("'", " ") if elision else word.replace("'", "")
+    return word.replace(".", " ").replace(",", " ").split()
 
 
 # ---------------------------------------------------------------- analysis
 
+_LATIN = {
+    "ca": "catalan", "cs": "czech", "da": "danish", "de": "german", "en": "english", "eo": "esperanto", "es": "spanish",
+    "et": "estonian", "eu": "basque", "fi": "finnish", "fr": "french", "ga": "irish", "hu": "hungarian", "id": "indonesian",
+    "it": "italian", "lt": "lithuanian", "ms": "indonesian", "nb": "norwegian", "nl": "dutch", "nn": "norwegian",
+    "no": "norwegian", "pl": "polish", "pt": "portuguese", "ro": "romanian", "st": "sesotho", "sv": "swedish", "tr": "turkish",
+}  # fmt: skip
+_LATIN_WITHOUT_STEMMER = {"af", "az", "br", "cy", "gl", "hr", "is", "la", "lv", "mt", "sk", "sl", "sq", "sw", "tl", "uz", "vi"}
+_BY_SCRIPT = {
+    "cyrillic": {"sr": "serbian", "uk": "", "be": "", "bg": "", "mk": "", "kk": "", "mn": "", "": "russian"},
+    "arabic": {"fa": "persian", "ur": "", "ps": "", "ckb": "", "": "arabic"},
+    "devanagari": {"ne": "nepali", "mr": "", "sa": "", "": "hindi"},
+    "hebrew": {"yi": "yiddish", "": ""},
+    "greek": {"": "greek"},
+    "armenian": {"": "armenian"},
+    "tamil": {"": "tamil"},
+}
+_ELISION = {"fr", "it", "ca", "ga", "eo"}
+_KEEPS_ACCENTS = {"vi"}
+_SEGMENT = re.compile(f"[{DENSE}]+|[{SPACELESS}]+|[^{DENSE}{SPACELESS}]+")
+_MAX_CACHED_WORDS = 50_000
+_MAX_CACHED_LENGTH = 32
+
+
+def _stemmer_names(language: str) -> dict[str, str]:
+    names = {name: by_language.get(language, by_language[""]) for name, by_language in _BY_SCRIPT.items()}
+    names["latin"] = _LATIN.get(language, "" if language in _LATIN_WITHOUT_STEMMER else "english")
+    return {name: algorithm for name, algorithm in names.items() if algorithm in _snowball()}
+
+
+@cache
+def _snowball() -> frozenset[str]:
+    return frozenset(Stemmer.algorithms())
+
+
+class _Stems(dict[str, str]):
+    """Raw word to its tokens, joined by spaces; filled as words are met and emptied when it is full."""
+
+    def __init__(self, language: str) -> None:
+        super().__init__()
+        self._stemmers = {name: Stemmer.Stemmer(algorithm).stemWord for name, algorithm in _stemmer_names(language).items()}
+        self._elision = language in _ELISION
+        self._fold = language not in _KEEPS_ACCENTS
+        self._fold_first = self._fold and _stemmer_names(language).get("latin") in (None, "english")
+
+    def __missing__(self, raw: str) -> str:
+        if _DENSE_RUN.fullmatch(raw):
+            return " ".join(map(operator.add, raw, raw[1:])) or raw
+        tokens = " ".join(token for part in _parts(raw, elision=self._elision) for token in self._tokens(part))
+        if len(raw) <= _MAX_CACHED_LENGTH:
+            if len(self) >= _MAX_CACHED_WORDS:
+                self.clear()
+            self[raw] = tokens
+        return tokens
+
+    def _tokens(self, word: str) -> list[str]:
+        if word.isascii():
+            return [self._stem("latin", word)]
+        out: list[str] = []
+        for segment in _SEGMENT.findall(word):
+            kind = script(segment)
+            if kind in ("dense", "spaceless"):
+                out.extend(_bigrams(segment))
+            elif kind == "latin":
+                plain = fold_latin(segment) if self._fold_first else segment
+                stem = self._stem(kind, plain)
+                out.append(fold_latin(stem) if self._fold else stem)
+            else:
+                out.append(self._stem(kind, segment))
+        return out
+
+    def _stem(self, kind: str, word: str) -> str:
+        stem = self._stemmers.get(kind)
+        return (stem(word) or word) if stem and not word[0].isdecimal() else word
+
+
+@cache
+def _cluster() -> re.Pattern[str]:
+    return re.compile(f".[{mark_class()}]*", re.DOTALL)
+
+
+def _bigrams(run: str) -> list[str]:
+    """Pairs of neighbouring letters (each with its marks); a lone letter is a token itself."""
+    letters = _cluster().findall(run)
+    return list(map(operator.add, letters, letters[1:])) or letters
+
 
 class Analyzer:
-    """Text to index terms: NFKC, casefold, Latin accents folded, words stemmed by script, and bigrams for scripts
-    written without spaces (Han, Kana, Hangul, Thai, Lao, Khmer, Myanmar).
+    """Text to search tokens: NFKC, casefold, Snowball stems by script (Latin letters by the index language), accents of
+    Latin letters folded, bigrams in scripts without spaces, numbers whole. No stop words: BM25 weighs them down itself.
 
-    Latin words are stemmed for ``language`` (ISO 639-1; Snowball by way of PyStemmer; a language without a stemmer keeps
-    its words whole). No stop words are removed: BM25 gives them next to nothing."""
+    ``language`` is a BCP 47 tag; only its first part counts, an unknown one stems Latin letters as English."""
+
+    VERSION = 1
 
     def __init__(self, language: str = "en") -> None:
-        self.language = language
-        self._latin = _LANGUAGES.get(language.lower().split("-")[0], "")
-        self._stems: dict[str, str] = {}
+        self.language = language.lower().replace("_", "-").split("-")[0]
+        self._stems = _Stems(self.language)
 
     @property
     def identity(self) -> str:
-        """What decides the tokens: an index built with another identity must be built again."""
-        return f"kgrag-1/{self._latin or 'none'}"
+        """What the tokens depend on besides the text: an index built under another identity has to be analysed anew."""
+        return f"kgrag-text/{self.VERSION}/{self.language}/snowball-{Stemmer.version()}"
 
     def tokens(self, text: str) -> list[str]:
-        """Index terms in the order of the text, repeats included."""
-        stems = self._stems
-        if text.isascii():
-            found = _ascii_word.findall(text.lower())
-        else:
-            folded = unicodedata.normalize("NFKC", text).casefold()
-            folded = unicodedata.normalize("NFC", _latin_accents.sub("", unicodedata.normalize("NFD", folded)))
-            found = _word.findall(folded)
-        out: list[str] = []
-        for word in found:
-            stem = stems.get(word)
-            if stem is None:
-                if not word.isascii() and regex.search(_starts_unspaced, word):
-                    out += _unspaced(word, self)
-                    continue
-                stem = self._stem(word)
-            out.append(stem)
-        return out
+        """Tokens in reading order, without spaces in any of them."""
+        return " ".join(map(self._stems.__getitem__, _raw_words(text))).split()
 
-    def _stem(self, word: str) -> str:
-        if len(self._stems) >= _CACHE_WORDS:
-            self._stems.clear()
-        if word[0].isdigit():
-            stem = word.replace(",", "")
-        else:
-            stemmer = _stemmer(self._language_of(word))
-            stem = stemmer.stemWord(word) if stemmer else word
-        self._stems[word] = stem
-        return stem
-
-    def _language_of(self, word: str) -> str:
-        first = word[0]
-        if first < "\u0370":
-            return self._latin
-        for low, high, language in _SCRIPT_LANGUAGES:
-            if low <= first <= high:
-                return language
-        return self._latin if "LATIN" in unicodedata.name(first, "") else ""
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Analyzer, (self.language,))
 
 
-def _unspaced(word: str, analyzer: Analyzer) -> list[str]:
-    """Bigrams of the runs of unspaced scripts in a word, and the terms of what stands between them."""
-    out: list[str] = []
-    for run in _run.findall(word):
-        if not _starts_unspaced.match(run):
-            out += [analyzer._stems.get(run) or analyzer._stem(run)]
-        elif len(run) < 2:
-            out.append(run)
-        else:
-            out += [run[i : i + 2] for i in range(len(run) - 1)]
-    return out
+# ---------------------------------------------------------------- sentences
+
+_BEFORE_NAME = frozenset(
+    """mr mrs ms dr prof st rev gen col lt capt cmdr sgt gov sen rep hon pres vs cf eg ie viz ca approx eds mt ft
+    bzw vgl ggf bspw hr fr evtl inkl zzgl hrsg mme mlle mgr sra srta dna ing avv geb gest d.h z.b u.a i.e e.g ph.d
+    u.s u.k u.n г гг ул пр им руб см рис стр проф акад""".split()  # noqa: SIM905
+)  # fmt: skip
+_BEFORE_NUMBER = frozenset(
+    """no nos nr vol vols p pp ch sec art op fig figs jan feb mar apr jun jul aug sep sept oct nov dec abb bd est ca núm núms pag pág tel
+    т тыс млн""".split()  # noqa: SIM905
+)  # fmt: skip
+_END = re.compile(
+    r"(?P<wide>[。！？｡]+[。！？｡!?…」』”’）】》〉)\]\"']*)"
+    r"|(?P<other>[؟۔।॥።፧។៕။༎༏᠃᠉‼⁇⁈⁉]+[»”’)\]\"']*)"
+    r"|(?P<mark>[.!?…．]+[\"'”’»›)\]\u201c]*)"
+    r"|(?P<blank>\n[ \t\r\f\v]*\n\s*)"
+    r"|(?P<line>\n)"
+)
+_BEFORE_DOT = re.compile(r"[^\s(\[\"'“‘«]*\Z")
+_LIST_ITEM = re.compile(r"[ \t]*(?:[-*•·‣◦#>|]|\d{1,3}[.)、]|\(\d{1,3}\)|[a-zA-Z][.)])\s")
+_WRAPPED_LINE = 40
+_LONG = 200
+_THAI_SPACE = re.compile(f"(?<=[{SPACELESS}]) +(?=[{SPACELESS}])")
 
 
-@lru_cache(maxsize=64)
-def _stemmer(language: str) -> Stemmer.Stemmer | None:
-    return Stemmer.Stemmer(language) if language in Stemmer.algorithms() else None
+def sentences(text: str) -> list[tuple[int, int]]:
+    """Half-open spans of the sentences, in order, without the whitespace around them. Abbreviations, initials and
+    decimals end none; a heading, a list item or a short line is one of its own. Linear in the text's length."""
+    spans: list[tuple[int, int]] = []
+    start = 0
+    for found in _END.finditer(text):
+        end = found.end()
+        kind = found.lastgroup
+        if kind == "mark" and not _ends_sentence(text, found.start(), end):
+            continue
+        if kind == "line" and _is_wrapped(text, start, found.start(), end):
+            continue
+        _add(spans, text, start, end)
+        start = end
+    _add(spans, text, start, len(text))
+    return spans
+
+
+def _ends_sentence(text: str, mark: int, end: int) -> bool:
+    if end < len(text) and not text[end].isspace():
+        return text[mark] in "!?…．" and _DENSE_RUN.match(text, end) is not None
+    if text[mark] != "." or end - mark > 1:
+        return not _next_letter(text, end).islower()
+    follows = _next_letter(text, end)
+    if follows.islower():
+        return False
+    before = _BEFORE_DOT.search(text, max(0, mark - 24), mark)
+    word = before.group().lower() if before else ""
+    if word in _BEFORE_NAME or (word in _BEFORE_NUMBER and follows.isdecimal()):
+        return not follows
+    if len(word) == 1 and word.isalpha():  # an initial: "J. Smith"; a one-letter last word is rarer
+        return not follows
+    if word.isdigit() and len(word) <= 3 and "\n" in text[max(0, mark - len(word) - 1) : mark]:
+        return False  # a numbered item
+    return not (word.isdigit() and len(word) <= 2 and _is_ordinal(text, end))
+
+
+def _is_ordinal(text: str, end: int) -> bool:
+    """Such as "3. März", "14. Jahrhundert": a day or rank before its noun, as German and its neighbours write it."""
+    return _ORDINAL_NOUN.match(text, end) is not None
+
+
+_ORDINAL_NOUN = re.compile(
+    r"\s+(?:jan|feb|mär|apr|mai|jun|jul|aug|sep|okt|nov|dez|jahrh|jh|kapitel|klasse|auflage|platz|led|bře|dub|kvě|čer|srp|zář|říj|lis|pro)",
+    re.IGNORECASE,
+)
+
+
+def _next_letter(text: str, at: int) -> str:
+    while at < len(text) and (text[at].isspace() or text[at] in "\"'“‘«(["):
+        at += 1
+    return text[at : at + 1]
+
+
+def _is_wrapped(text: str, start: int, at: int, end: int) -> bool:
+    """Whether a line break is only where a paragraph was wrapped."""
+    line_start = max(start, text.rfind("\n", start, at) + 1)
+    if at - line_start < _WRAPPED_LINE:
+        return False
+    return _LIST_ITEM.match(text, end) is None
+
+
+def _add(spans: list[tuple[int, int]], text: str, start: int, end: int) -> None:
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    if start == end:
+        return
+    if end - start > _LONG:
+        for space in _THAI_SPACE.finditer(text, start, end):
+            if space.start() - start >= _WRAPPED_LINE:
+                spans.append((start, space.start()))
+                start = space.end()
+    spans.append((start, end))
