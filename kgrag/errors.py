@@ -5,6 +5,7 @@
     │   ├── MissingExtraError       an optional package is not installed
     │   └── ConfirmationRequired    a destructive step was not confirmed
     ├── DocumentError               one source file or row cannot be read; the run goes on
+    │   └── EmptyDocumentError      nothing is wrong with it, but it holds no text
     ├── ModelError
     │   ├── TransientModelError     worth retrying: 408, 429, 5xx, time-outs, cut connections
     │   ├── ItemError               this input's own fault; other inputs are fine
@@ -73,6 +74,10 @@ class ConfirmationRequired(ConfigurationError):
 
 class DocumentError(KgragError):
     """A source file or row cannot be read. ``subject`` is its path."""
+
+
+class EmptyDocumentError(DocumentError):
+    """The file or row holds no text: a warning rather than a failure."""
 
 
 class ModelError(KgragError):

@@ -17,9 +17,12 @@ FILES = pa.schema(
         pa.field("uri", pa.string(), nullable=False),
         pa.field("digest", pa.string(), nullable=False),
         pa.field("size", pa.int64(), nullable=False),
+        pa.field("error", pa.string(), nullable=False),
     ]
 )
-"""Source files to parse. ``path`` is relative to the source ``scope``, ``uri`` says where to read it, ``digest`` is its bytes'."""
+"""Source files to parse. ``path`` is relative to the source ``scope``, ``uri`` says where to read it, ``digest`` is its bytes'
+(empty where they cannot be read). A row with an ``error`` stands for what cannot be listed: all that is below ``path``, which
+then ends in ``/``. Nothing below it is known to be gone."""
 
 DOCUMENTS = pa.schema(
     [

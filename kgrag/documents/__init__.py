@@ -1,0 +1,1 @@
+"""Source to document to text unit: list files, parse them, cut them."""
