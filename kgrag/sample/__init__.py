@@ -1,6 +1,6 @@
 """The sample corpus: twenty-five linked documents about an invented tidal-power town, and questions with gold passages.
 
-Written for this project. It holds facts that need two hops, a correction that replaces an older figure (the rating of
+Written for this project. It holds facts that need two or three hops, a correction that replaces an older figure (the rating of
 the Kell Array), spellings of one name (Veyra Tidal, Inc.; A. Bruckner and Anselm Brückner), and four languages.
 """
 

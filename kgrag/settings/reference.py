@@ -25,10 +25,13 @@ one. `kgrag config show` prints the values in effect and where each came from.
 
 def render() -> str:
     """The page as Markdown."""
-    return "\n".join([_INTRODUCTION, *_section(Settings, "", "")]).rstrip() + "\n"
+    return "\n".join([_INTRODUCTION, *_section(Settings, "", "", {})]).rstrip() + "\n"
 
 
-def _section(section: type[BaseModel], path: str, note: str) -> list[str]:
+def _section(section: type[BaseModel], path: str, note: str, written: dict[type[BaseModel], str]) -> list[str]:
+    if section in written:
+        return [f"## `{path}`", "", f"{note} Keys as in `{written[section]}`.", ""]
+    written[section] = path
     fields = fields_of(section)
     inner = {name: sections_in(field.annotation) for name, field in fields.items()}
     plain = [(name, field) for name, field in fields.items() if not inner[name]]
@@ -44,10 +47,8 @@ def _section(section: type[BaseModel], path: str, note: str) -> list[str]:
         lines.append("")
     for name, found in inner.items():
         if found:
-            field = fields[name]
-            optional = "Unset by default." if field.default is None else ""
-            about = " ".join(filter(None, [_one_line(field.description), optional]))
-            lines += _section(found[0], f"{path}.{name}" if path else name, about)
+            place = f"{path}.{name}" if path else name
+            lines += _section(found[0], place, _one_line(fields[name].description), written)
     return lines
 
 

@@ -8,10 +8,16 @@ from typing import Any, Literal
 
 from pydantic import field_validator
 
+from kgrag.engine.settings import ModelsSettings
+from kgrag.extraction.extract import ExtractionSettings
 from kgrag.graph.communities import CommunitySettings
+from kgrag.graph.describe import DescriptionSettings
+from kgrag.graph.packing import ReportSettings
 from kgrag.graph.resolve import ResolutionSettings
 from kgrag.index.profile import IndexSettings
 from kgrag.ingest.settings import RunSettings
+from kgrag.query.answer import AnswerSettings
+from kgrag.query.settings import SearchSettings
 from kgrag.section import Section
 
 Backend = Literal["local"]
@@ -29,9 +35,15 @@ class Settings(Section):
     namespace: str = "default"
     """Which index is written and read: one per tenant or version of a corpus."""
 
+    models: ModelsSettings = ModelsSettings()
+    extraction: ExtractionSettings = ExtractionSettings()
     resolution: ResolutionSettings = ResolutionSettings()
+    descriptions: DescriptionSettings = DescriptionSettings()
     communities: CommunitySettings = CommunitySettings()
+    reports: ReportSettings = ReportSettings()
     index: IndexSettings = IndexSettings()
+    search: SearchSettings = SearchSettings()
+    answer: AnswerSettings = AnswerSettings()
     run: RunSettings = RunSettings()
 
     @field_validator("home", mode="after")

@@ -26,7 +26,29 @@ _NAME = re.compile(rf"{_CAPITALISED}(?:\s+(?:(?:of|the|de|von|van|la|and|for)\s+
 _YEAR = re.compile(r"\b(?:1[0-9]|20)[0-9]{2}\b")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 _WORD = re.compile(r"\w+")
-_LEADING = frozenset({"The", "A", "An", "In", "On", "At", "He", "She", "It", "His", "Her", "And", "But", "For", "This", "That", "After", "When", "As"})
+_LEADING = frozenset(
+    {
+        "The",
+        "A",
+        "An",
+        "In",
+        "On",
+        "At",
+        "He",
+        "She",
+        "It",
+        "His",
+        "Her",
+        "And",
+        "But",
+        "For",
+        "This",
+        "That",
+        "After",
+        "When",
+        "As",
+    }
+)
 
 
 def read(messages: Sequence[Message]) -> str:
