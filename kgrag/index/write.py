@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 import msgspec
@@ -59,7 +59,7 @@ class RowStage(MapStage):
             yield collection, decode(body, record), body
 
     def batch(self, rows: pa.Table) -> pa.Table:
-        tokens_of: Callable[[str], list[str]] = self.analyzer.tokens
+        tokens_of = _LineTokens(self.analyzer).of
         columns: tuple[list[str], list[str], list[bytes], list[str], list[str], list[str]] = ([], [], [], [], [], [])
         collections, ids, bodies, tokens, fields, digests = columns
         for collection, record, body in self.made(rows):
@@ -67,12 +67,30 @@ class RowStage(MapStage):
             collections.append(collection)
             ids.append(record.id)
             bodies.append(body)
-            tokens.append(" ".join(tokens_of(text)))
+            tokens.append(tokens_of(text))
             metadata = filter_fields(record)
             fields.append(_json(metadata).decode() if metadata else "")
             wanted = self.embedding and collection in self.vectors and text.strip()
             digests.append(vector_digest(self.embedding, text) if wanted else "")
         return pa.table(list(columns), schema=schemas.ROWS)
+
+
+class _LineTokens:
+    """Analysed text, joined by spaces. The lines of a description stand in many items; each is analysed once."""
+
+    def __init__(self, analyzer: Analyzer) -> None:
+        self._tokens = analyzer.tokens
+        self._known: dict[str, str] = {}
+
+    def of(self, text: str) -> str:
+        out = []
+        for line in text.split("\n"):
+            tokens = self._known.get(line)
+            if tokens is None:
+                tokens = self._known[line] = " ".join(self._tokens(line))
+            if tokens:
+                out.append(tokens)
+        return " ".join(out)
 
 
 class TextUnitRowStage(RowStage):
@@ -108,15 +126,15 @@ def filter_fields(record: Found) -> Metadata:
     return record.metadata
 
 
-def store_rows(rows: pa.Table, vectors: Mapping[str, bytes]) -> dict[Collection, list[Row]]:
-    """Rows for the stores, per collection. A row without a vector here keeps the one stored under its digest."""
-    found: dict[Collection, list[Row]] = {}
-    names = ("collection", "id", "body", "tokens", "metadata", "vector_digest")
-    for collection, id, body, tokens, fields, name in zip(*(rows[n].to_pylist() for n in names), strict=True):
+def store_rows(rows: pa.Table, vectors: Mapping[str, bytes]) -> list[Row]:
+    """Rows of one collection for the store. A row without a vector here keeps the one stored under its digest."""
+    found = []
+    names = ("id", "body", "tokens", "metadata", "vector_digest")
+    for id, body, tokens, fields, name in zip(*(rows[n].to_pylist() for n in names), strict=True):
         raw = vectors.get(id)
         if raw == b"":  # it could not be embedded: words alone find it, and a later run tries again
             name = ""
-        found.setdefault(collection, []).append(
+        found.append(
             Row(
                 id=id,
                 body=body,

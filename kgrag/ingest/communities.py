@@ -209,8 +209,8 @@ def made_reports(side: StoreSide) -> Table:
 def write_communities(side: StoreSide, rows: Table, vectors: Table | None) -> int:
     """Reports and communities in one step, so that a reader sees the old hierarchy or the new one. Returns rows written."""
     run = _run(side)
-    made = VectorReader(side, vectors, "reports")
-    found = [store_rows(part, made.of(part["id"].to_pylist()))["reports"] for part in side.tables.batches(rows)]
+    made = VectorReader(side, vectors)
+    found = [store_rows(part, made.of(part["id"].to_pylist())) for part in side.tables.batches(rows)]
     stale = [id for id in sorted(run.needed) if id not in run.reports]  # their report failed, or nothing but seeds is in them
     if found or run.changed or run.gone or stale or partition(side) != run.partition:
         with side.stores.transaction():

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kgrag import schemas
 from kgrag.index.texts import body_text
@@ -31,20 +30,17 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def mark_passages(side: StoreSide, rows: Table) -> Table:
-    """Those rows whose vector the store does not hold, with the text to embed (``PASSAGES``)."""
+    """Those rows whose vector the store does not hold, with the text to embed (``PASSAGES``), one collection after another."""
     out = side.writer(f"{rows.name}_passages", schemas.PASSAGES)
-    for part in side.tables.batches(rows):
-        side.stop.check()
-        names = ("collection", "id", "body", "vector_digest")
-        wanted: dict[Collection, list[tuple[str, bytes, str]]] = {}
-        for collection, id, body, name in zip(*(part[n].to_pylist() for n in names), strict=True):
-            if name:
-                wanted.setdefault(collection, []).append((id, body, name))
-        for collection, found in wanted.items():
-            held = side.stores.search.vector_digests(collection, [id for id, _, _ in found]) if _holds(side, collection) else {}
-            new = [(id, body) for id, body, name in found if held.get(id) != name]
-            texts = [body_text(collection, body) for _, body in new]
-            out.add(pa.table([[collection] * len(new), [id for id, _ in new], texts], schema=schemas.PASSAGES))
+    for collection in _ORDER:
+        fresh = not _holds(side, collection)
+        for part in side.tables.batches(rows, ["id", "body", "vector_digest"], collection=collection):
+            side.stop.check()
+            found = list(zip(*(part[n].to_pylist() for n in ("id", "body", "vector_digest")), strict=True))
+            held = {} if fresh else side.stores.search.vector_digests(collection, [id for id, _, _ in found])
+            new = [(id, body_text(collection, body)) for id, body, name in found if name and held.get(id) != name]
+            columns = [[collection] * len(new), [id for id, _ in new], [text for _, text in new]]
+            out.add(pa.table(columns, schema=schemas.PASSAGES))
     return out.close()
 
 
@@ -84,18 +80,12 @@ def stored_units(side: StoreSide) -> Table:
 def write_rows(side: StoreSide, rows: Table, vectors: Table | None) -> Written:
     """Write the rows that differ from what the stores hold, and the vertices and edges of the graph with theirs."""
     written = 0
-    present = {name for part in side.tables.batches(rows, ["collection"]) for name in pc.unique(part["collection"]).to_pylist()}
+    made = VectorReader(side, vectors)
     for collection in _ORDER:
-        if collection not in present:
-            continue
         fresh = not _holds(side, collection)
-        made = VectorReader(side, vectors, collection)
-        for part in side.tables.batches(rows):
+        for part in side.tables.batches(rows, collection=collection):
             side.stop.check()
-            part = part.filter(pc.equal(part["collection"], collection))
-            if part.num_rows:
-                found = store_rows(part, made.of(part["id"].to_pylist()))[collection]
-                written += _write(side, collection, found, fresh)
+            written += _write(side, collection, store_rows(part, made.of(part["id"].to_pylist())), fresh)
     return Written(rows=rows.rows, written=written)
 
 
@@ -141,10 +131,10 @@ def delete_units(side: StoreSide, plan: Table) -> int:
 
 
 class VectorReader:
-    """The vectors of one collection, read along with its rows: those that have one here come in the order of the rows."""
+    """Vectors read along with the rows they belong to: those that have one here come in the order of the rows."""
 
-    def __init__(self, side: StoreSide, table: Table | None, collection: Collection) -> None:
-        self._coming = _vectors(side, table, collection) if table is not None else iter(())
+    def __init__(self, side: StoreSide, table: Table | None) -> None:
+        self._coming = _vectors(side, table) if table is not None else iter(())
         self._next = next(self._coming, None)
 
     def of(self, ids: list[str]) -> dict[str, bytes]:
@@ -157,10 +147,9 @@ class VectorReader:
         return found
 
 
-def _vectors(side: StoreSide, table: Table, collection: Collection) -> Iterator[tuple[str, bytes]]:
-    for part in side.tables.batches(table):
-        own = part.filter(pc.equal(part["collection"], collection))
-        yield from zip(own["id"].to_pylist(), own["vector"].to_pylist(), strict=True)
+def _vectors(side: StoreSide, table: Table) -> Iterator[tuple[str, bytes]]:
+    for part in side.tables.batches(table, ["id", "vector"]):
+        yield from zip(part["id"].to_pylist(), part["vector"].to_pylist(), strict=True)
 
 
 def _vertex(entity: Entity) -> Vertex:

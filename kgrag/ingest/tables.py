@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
@@ -164,11 +165,18 @@ class TableRoot:
         found = [self._load(f"{table.name}/{part.file}") for part in table.parts if part.shard == shard]
         return found[0] if len(found) == 1 else pa.concat_tables(found)
 
-    def batches(self, table: Table, columns: list[str] | None = None) -> Iterator[pa.Table]:
-        """The table file by file, in order."""
+    def batches(self, table: Table, columns: list[str] | None = None, *, collection: str = "") -> Iterator[pa.Table]:
+        """The table file by file, in order; of a table of rows, those of one collection."""
         for part in table.parts:
-            if part.rows:
+            if not part.rows:
+                continue
+            if not collection:
                 yield self._load(f"{table.name}/{part.file}", columns)
+                continue
+            file = self._open(f"{table.name}/{part.file}")
+            group = _group_of(file.metadata, collection)
+            if group is not None:
+                yield file.read_row_group(group, columns, use_threads=False)
 
     # ------------------------------------------------------------ removing
 
@@ -183,13 +191,19 @@ class TableRoot:
     # ------------------------------------------------------------ files
 
     def _load(self, path: str, columns: list[str] | None = None) -> pa.Table:
+        return self._open(path).read(columns, use_threads=False)
+
+    def _open(self, path: str) -> pq.ParquetFile:
         # No memory map: the pages of a table that was read once must not stay in the process.
-        return pq.read_table(f"{self._path}/{path}", filesystem=self._fs, columns=columns, use_threads=False, pre_buffer=False)
+        raw = self._read(path)
+        if raw is None:
+            raise FileNotFoundError(f"{self._path}/{path}")
+        return pq.ParquetFile(pa.BufferReader(raw), pre_buffer=False)
 
     def _read(self, path: str) -> bytes | None:
         try:
-            with self._fs.open_input_stream(f"{self._path}/{path}") as stream:
-                return bytes(stream.read())
+            with self._fs.open_input_file(f"{self._path}/{path}") as stream:
+                return bytes(stream.readall())
         except FileNotFoundError:
             return None
 
@@ -246,18 +260,34 @@ class ShardWriter:
 
 
 def to_parquet(rows: pa.Table) -> pa.Buffer:
-    """The file both runners write for these rows: one row group, whatever chunks the rows came in."""
+    """The file both runners write for these rows, whatever chunks they came in: one row group, or one per collection of a
+    table whose first column is ``collection``."""
     sink = pa.BufferOutputStream()
-    pq.write_table(
-        rows.combine_chunks(),
+    repeated = [name for name in _REPEATED if name in rows.schema.names]
+    by_collection = rows.schema.names[0] == "collection"
+    with pq.ParquetWriter(
         sink,
-        row_group_size=max(1, rows.num_rows),
+        rows.schema,
         compression="zstd",
         compression_level=1,
-        use_dictionary=[name for name in _REPEATED if name in rows.schema.names],
-        write_statistics=False,
-    )
+        use_dictionary=repeated,
+        write_statistics=["collection"] if by_collection else False,
+    ) as out:
+        for part in _by_collection(rows) if by_collection else [rows]:
+            out.write_table(part.combine_chunks(), row_group_size=max(1, part.num_rows))
     return sink.getvalue()
+
+
+def _by_collection(rows: pa.Table) -> list[pa.Table]:
+    names = pc.unique(rows["collection"]).to_pylist()
+    return [rows] if len(names) < 2 else [rows.filter(pc.equal(rows["collection"], name)) for name in names]
+
+
+def _group_of(metadata: pq.FileMetaData, collection: str) -> int | None:
+    for group in range(metadata.num_row_groups):
+        if metadata.row_group(group).column(0).statistics.min == collection:
+            return group
+    return None
 
 
 def _without_usage(rows: pa.Table) -> tuple[pa.Table, Usage]:

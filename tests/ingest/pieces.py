@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import re
 from collections.abc import AsyncIterator, Callable
@@ -143,7 +144,7 @@ class CapitalEngine:
 def read_capitals(title: str, text: str) -> Extraction:
     names = list(dict.fromkeys(re.findall(r"[A-Z]\w+(?: [A-Z]\w+)*", f"{title}. {text}")))
     entities = [EntityStatement(name=n, type="Thing", description=f"{n} in: {text}") for n in names]
-    pairs = list(zip(names, names[1:], strict=False))
+    pairs = list(itertools.pairwise(names))
     relationships = [
         RelationshipStatement(source=a, target=b, type="near", description=f"{a} and {b}", strength=2.0) for a, b in pairs
     ]
