@@ -73,9 +73,12 @@ def compare_files(side: StoreSide, listed: pa.Table, scopes: Sequence[str], fing
     wanted: list[int] = []
     weight = 0
     seen: dict[str, set[str]] = {scope: set() for scope in scopes}
-    columns = zip(*(listed[name].to_pylist() for name in ("scope", "path", "digest", "size")), strict=True)
-    for index, (scope, path, content, size) in enumerate(columns):
+    unlisted: dict[str, tuple[str, ...]] = dict.fromkeys(scopes, ())
+    columns = zip(*(listed[name].to_pylist() for name in ("scope", "path", "digest", "size", "error")), strict=True)
+    for index, (scope, path, content, size, error) in enumerate(columns):
         seen[scope].add(path)
+        if error:
+            unlisted[scope] += ("" if path == "/" else path,)
         if known[scope].get(path) == fingerprint.file_key(content) and not side.settings.force_rebuild:
             continue
         wanted.append(index)
@@ -92,7 +95,12 @@ def compare_files(side: StoreSide, listed: pa.Table, scopes: Sequence[str], fing
                 subject=scope,
                 remedy="Check that it is there and mounted. To delete its documents from the index, confirm deletions.",
             )
-    gone = [(scope, path) for scope in scopes for path in sorted(known[scope].keys() - seen[scope])]
+    gone = [
+        (scope, path)
+        for scope in scopes
+        for path in sorted(known[scope].keys() - seen[scope])
+        if not path.startswith(unlisted[scope])  # a folder that cannot be listed says nothing of its files
+    ]
     return FileScan(files=out.close(), listed=listed.num_rows, gone=gone)
 
 

@@ -237,7 +237,14 @@ class Bench:
     def listing(self) -> Listing:
         files = sorted(p for p in self.source.iterdir() if p.is_file())
         rows = [
-            {"scope": "source", "path": p.name, "uri": str(p), "digest": digest(p.read_bytes()), "size": p.stat().st_size}
+            {
+                "scope": "source",
+                "path": p.name,
+                "uri": str(p),
+                "digest": digest(p.read_bytes()),
+                "size": p.stat().st_size,
+                "error": "",
+            }
             for p in files
         ]
         return Listing(files=pa.Table.from_pylist(rows, schema=schemas.FILES), scopes=["source"])
