@@ -16,7 +16,7 @@ _CAPITAL = r"(?:(?:(?:St|Mt|Ft|Dr|Mrs?|Ms|Prof|Lt|Col|Gen|Capt|Rev|Ste)\.[ ])?(?
 _RUN = regex.compile(
     rf"(?:(?<!\p{{N}}[ -])(?:1\d{{3}}|20\d\d|\d+(?:st|nd|rd|th))[ ])?{_CAPITAL}"
     rf"(?:(?:[ ](?:{lexicon.CONNECTORS})[ ]|[ ]?&[ ]?|[ ]|[ ]?[–-][ ]?)(?:{_CAPITAL}))*"
-    r"(?:[ ](?:\d{1,3}|[IVX]+)(?![\p{N},.]\d|[ ]?(?:%|percent|million|billion)))?"
+    r"(?:[ ](?:\d{1,3}|[IVX]+)(?!\p{N}|[.,]\d|[ ]?(?:%|percent|million|billion)))?"
 )
 _DATE = regex.compile(
     rf"(?:(?:{lexicon.MONTHS})[ ]\d{{1,2}}(?:,?[ ]\d{{4}})?|(?:\d{{1,2}}\.?[ ](?:de[ ])?)?(?:{lexicon.MONTHS})(?:[ ](?:de[ ])?\d{{4}})|\d{{1,2}}\.?[ ](?:{lexicon.MONTHS}))(?!\w)"
