@@ -160,6 +160,11 @@ class Endpoint:
             return TransientModelError(said, subject=subject, retry_after=retry_after)
         return PermanentModelError(said, subject=subject, remedy=_REMEDIES.get(status, "Check base_url."))
 
+    def reported(self, error: Any, body: bytes) -> ModelError:
+        """The error that a body with status 200 reports, as some gateways do."""
+        code = error.get("code") if isinstance(error, dict) else None
+        return self.failure(code if isinstance(code, int) and 400 <= code < 600 else 502, body)
+
     def garbled(self, why: str) -> TransientModelError:
         """The error for a reply that is not what the API promises."""
         return TransientModelError(f"{self.model} at {self._base} sent {why}.", subject=self.model)

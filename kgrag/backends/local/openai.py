@@ -10,7 +10,6 @@ import msgspec
 
 from kgrag.backends.local.endpoint import Endpoint
 from kgrag.engine.settings import ModelSettings
-from kgrag.errors import ModelError
 from kgrag.ids import digest
 from kgrag.ports import Message, Reply
 from kgrag.records import Usage
@@ -117,15 +116,10 @@ class OpenAIChat:
         except msgspec.MsgspecError:
             raise self._endpoint.garbled("a reply that is not JSON of a chat completion") from None
         if completion.error:
-            raise self._reported(completion.error, data)
+            raise self._endpoint.reported(completion.error, data)
         if not completion.choices and not partial:
             raise self._endpoint.garbled("a reply without choices")
         return completion
-
-    def _reported(self, error: Any, data: bytes) -> ModelError:
-        """Some gateways report an error under status 200."""
-        code = error.get("code") if isinstance(error, dict) else None
-        return self._endpoint.failure(code if isinstance(code, int) and 400 <= code < 600 else 502, data)
 
     def _expected(self, messages: Sequence[Message]) -> int:
         """Tokens to book ahead, where tokens are limited at all."""
