@@ -43,6 +43,11 @@ class RowReader:
         self._first_row: dict[bytes, int] = {}
         self._occurrences: Counter[bytes] = Counter()
 
+    @property
+    def text_columns(self) -> tuple[str, ...]:
+        """The columns whose values are texts, whatever they look like."""
+        return tuple(name for name in (self._text, self._title) if name)
+
     def read(self, row: Row, number: int, *, part: str = "", warnings: Sequence[str] = ()) -> Parsed | Refused:
         """``part`` tells sheets of one file apart."""
         notes = list(warnings)
