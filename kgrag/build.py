@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from kgrag.engine import Engine
     from kgrag.engine.settings import ModelSettings
-    from kgrag.ingest.pipeline import Stages, Target
-    from kgrag.ingest.run import IngestParts, Listing
-    from kgrag.ports import AnswerStore, ChatModel, Collection, Embedder, Stores
+    from kgrag.ingest.run import IngestParts
+    from kgrag.ports import AnswerStore, ChatModel, Embedder, Stores
     from kgrag.query.engine import QueryEngine
     from kgrag.query.strategies.registry import Registry
     from kgrag.settings import Settings
@@ -183,88 +182,31 @@ async def open_query_engine(
     )
 
 
-# ---------------------------------------------------------------- documents
-
-
-def list_sources(settings: Settings, sources: Sequence[str]) -> Listing:
-    """Every file of these folders, files, globs and URLs; ``-`` is standard input. Raises ConfigurationError where one
-    does not exist."""
-    import pyarrow as pa
-
-    from kgrag import schemas
-    from kgrag.documents.load import file_tables, list_files, resolve_sources
-    from kgrag.ingest.run import Listing
-
-    found = resolve_sources(sources, settings.documents)
-    tables = list(file_tables(list_files(found, settings.documents)))
-    files = pa.concat_tables(tables) if tables else schemas.FILES.empty_table()
-    return Listing(files=files, scopes=[source.scope for source in found], sources=tuple(found))
+# ---------------------------------------------------------------- runs
 
 
 def ingest_parts(settings: Settings) -> IngestParts:
-    """What a run is made of, as functions that open things where they are called: in this process, or in a worker."""
+    """What a run is made of, with functions that open things where they are called: in this process, or in a worker."""
     from kgrag.ingest.run import IngestParts
+    from kgrag.ingest.stages import IngestSettings
 
-    tables = settings.run.tables.rstrip("/")
+    chosen = settings.run.tables.rstrip("/")
+    tables = f"{chosen}/{settings.namespace}" if chosen else str(settings.home / settings.namespace / "tables")
     return IngestParts(
         namespace=settings.namespace,
-        tables=f"{tables}/{settings.namespace}" if tables else str(settings.home / settings.namespace / "tables"),
-        run=settings.run,
+        tables=tables,
+        settings=IngestSettings(
+            documents=settings.documents,
+            chunking=settings.chunk,
+            extraction=settings.extraction,
+            resolution=settings.resolution,
+            descriptions=settings.descriptions,
+            communities=settings.communities,
+            reports=settings.reports,
+            index=settings.index,
+            run=settings.run.model_copy(update={"tables": tables}),  # namespaces share no tables
+        ),
         open_stores=partial(open_stores, settings, mode="write", create=True),
         open_engine=partial(make_engine, settings),
         open_embedder=partial(make_embedder, settings),
-        stages=partial(_stages, settings),
-        target=partial(_target, settings),
     )
-
-
-def _stages(settings: Settings, embedder: Embedder | None) -> Stages:
-    from kgrag.documents.stages import ChunkStage, ParseStage
-    from kgrag.extraction.extract import ExtractStage
-    from kgrag.graph.derive import DeriveStage
-    from kgrag.graph.describe import DescribeStage
-    from kgrag.graph.reports import ReportStage
-    from kgrag.graph.resolve import Resolver
-    from kgrag.index.embed import PassageStage
-    from kgrag.index.write import ReportRowStage, RowStage, TextUnitRowStage
-    from kgrag.ingest.pipeline import Stages
-
-    identity = embedder.identity if embedder is not None else ""
-    language, vectors = settings.index.language, _vectors(settings, embedder)
-    return Stages(
-        parse=ParseStage(settings.documents),
-        chunk=ChunkStage(settings.chunk),
-        extract=ExtractStage(settings.extraction),
-        resolver=Resolver(settings.resolution),
-        derive=DeriveStage(),
-        describe=DescribeStage(settings.descriptions),
-        unit_rows=TextUnitRowStage(language, identity, vectors),
-        item_rows=RowStage(language, identity, vectors),
-        report_rows=ReportRowStage(language, identity, vectors),
-        embed=PassageStage(settings.index.batch_size, identity) if embedder is not None else None,
-        communities=settings.communities,
-        reports=settings.reports,
-        report=ReportStage(),
-    )
-
-
-def _target(settings: Settings, embedder: Embedder | None) -> Target:
-    from kgrag.index.profile import artifacts_of
-    from kgrag.ingest.pipeline import Target
-    from kgrag.text import Analyzer
-
-    return Target(
-        artifacts=artifacts_of(settings.index),
-        embedding=embedder.identity if embedder is not None else "",
-        dimension=embedder.dimension if embedder is not None else 0,
-        strong=embedder.strong if embedder is not None else False,
-        vectors=sorted(_vectors(settings, embedder)),
-        analyzer=Analyzer(settings.index.language).identity,
-        language=settings.index.language,
-    )
-
-
-def _vectors(settings: Settings, embedder: Embedder | None) -> frozenset[Collection]:
-    from kgrag.index.profile import collections_with_vectors
-
-    return collections_with_vectors(settings.index, embedder)

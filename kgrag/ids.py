@@ -19,6 +19,7 @@ _LATIN_DESIGNATOR = re.compile(
     r"(?: (?:incorporated|inc|limited|ltd|llc|llp|corporation|corp|company|co|gmbh|ag|plc|s\.a|sa|bv|nv|oy|ab|kk|pte|pty)\.?)+$"
 )
 _CJK_DESIGNATOR = re.compile(r"\(주\)|㈜|주식회사|유한회사|株式会社|有限会社|合同会社|有限公司|股份有限公司|有限责任公司|股份公司")
+_BRACKETED_TAIL = re.compile(r"\s*[(（\[][^()（）\[\]]*[)）\]]\s*$")
 _SPACES = re.compile(r"\s+")
 
 
@@ -55,6 +56,11 @@ def compact_key(name: str, *, fold_accents: bool = True) -> str:
     if fold_accents:
         bare = fold_latin(bare)
     return bare or key
+
+
+def title_key(title: str) -> str:
+    """``compact_key`` of what a title names: without what stands in brackets behind it ("Mercury (planet)")."""
+    return compact_key(_BRACKETED_TAIL.sub("", title) or title)
 
 
 def schema_key(label: str) -> str:

@@ -7,7 +7,7 @@ A row that fails stays a row: its ``error`` column says stage, type, message and
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import msgspec
@@ -62,6 +62,10 @@ class MapStage(Stage, ABC):
 
     @abstractmethod
     def batch(self, rows: pa.Table) -> pa.Table: ...
+
+    def batches(self, rows: pa.Table) -> Iterator[pa.Table]:
+        """The same rows, cut where they are too many for one table."""
+        yield self.batch(rows)
 
 
 class CallStage(Stage, ABC):

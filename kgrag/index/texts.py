@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgrag.ids import digest
+from kgrag.ids import digest, title_key
 from kgrag.ports import Collection
 from kgrag.records import Claim, Entity, Relationship, Report, TextUnit, decode
 
@@ -30,6 +30,12 @@ def text_of(row: Found) -> str:
     if isinstance(row, Claim):
         return row.description
     return _joined(row.title, row.full_content or row.summary)
+
+
+def about_token(name: str) -> str:
+    """The index term of every text unit whose document is titled ``name``: how a name leads to the passages that are
+    about it. No analysis of text gives such a term."""
+    return f"about:{digest(title_key(name))[:16]}"
 
 
 def body_text(collection: Collection, body: bytes) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from kgrag import schemas
-from kgrag.index.texts import Found, text_of, vector_digest
+from kgrag.index.texts import Found, about_token, text_of, vector_digest
 from kgrag.ports import Collection, Row
 from kgrag.records import Claim, Entity, Metadata, Relationship, Report, TextUnit, decode, encode
 from kgrag.stage import MapStage
@@ -67,7 +67,10 @@ class RowStage(MapStage):
             collections.append(collection)
             ids.append(record.id)
             bodies.append(body)
-            tokens.append(tokens_of(text))
+            found_by = tokens_of(text)
+            if isinstance(record, TextUnit) and record.title.strip():
+                found_by = f"{found_by} {about_token(record.title)}"
+            tokens.append(found_by)
             metadata = filter_fields(record)
             fields.append(_json(metadata).decode() if metadata else "")
             wanted = self.embedding and collection in self.vectors and text.strip()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import msgspec
 import pyarrow as pa
 
 from kgrag import schemas
-from kgrag.errors import ConfirmationRequired
+from kgrag.documents.load import file_tables, list_files, resolve_sources
+from kgrag.documents.settings import DocumentSettings
+from kgrag.errors import ConfirmationRequired, EmptyDocumentError
 from kgrag.ingest.plan import DocumentPlan, Fingerprint, PlanWriter, plan_document, read_plans
 from kgrag.ingest.report import MAX_FAILURES, Failure
 from kgrag.ingest.side import BATCH, StoreSide, batched
@@ -23,6 +27,15 @@ _FILES_PER_SHARD = 64
 _SOURCE_BYTES = 4 << 20
 _ASK_FROM = 10
 """Documents of a source from which a mass deletion asks (defaults of the reference)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """``files`` are all files of these scopes (``schemas.FILES``); ``left_out`` counts others by why they are none."""
+
+    files: pa.Table
+    scopes: list[str]
+    left_out: dict[str, int] = field(default_factory=dict)
 
 
 class FileScan(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,30 +78,42 @@ class UnitScan(msgspec.Struct, frozen=True, kw_only=True):
     failed: dict[str, str] = {}
 
 
-def compare_files(side: StoreSide, listed: pa.Table, scopes: Sequence[str], fingerprint: Fingerprint) -> FileScan:
-    """``listed`` has the columns of ``schemas.FILES`` and holds every file of these scopes. Raises ConfirmationRequired
-    where a scope that had documents lists no file."""
-    known = {scope: side.stores.status.files(scope) for scope in scopes}
+def list_sources(sources: Sequence[str], settings: DocumentSettings) -> Listing:
+    """Every file of these sources with its digest. Raises ConfigurationError where a source does not exist."""
+    found = resolve_sources(sources, settings)
+    left_out: Counter[str] = Counter()
+    tables = list(file_tables(list_files(found, settings, left_out)))
+    return Listing(
+        files=pa.concat_tables([schemas.FILES.empty_table(), *tables]),
+        scopes=[source.scope for source in found],
+        left_out=dict(sorted(left_out.items())),
+    )
+
+
+def compare_files(side: StoreSide, listing: Listing, fingerprint: Fingerprint) -> FileScan:
+    """Source files against the registry. Raises ConfirmationRequired where a scope that had documents lists no file."""
+    listed = listing.files
+    known = {scope: side.stores.status.files(scope) for scope in listing.scopes}
     out = side.writer("files", schemas.FILES)
     wanted: list[int] = []
     weight = 0
-    seen: dict[str, set[str]] = {scope: set() for scope in scopes}
-    unlisted: dict[str, tuple[str, ...]] = dict.fromkeys(scopes, ())
+    seen: dict[str, set[str]] = {scope: set() for scope in listing.scopes}
+    unseen: dict[str, list[str]] = {scope: [] for scope in listing.scopes}
     columns = zip(*(listed[name].to_pylist() for name in ("scope", "path", "digest", "size", "error")), strict=True)
     for index, (scope, path, content, size, error) in enumerate(columns):
         seen[scope].add(path)
-        if error:
-            unlisted[scope] += ("" if path == "/" else path,)
+        if error and (path.endswith("/") or not path):
+            unseen[scope].append(path.removeprefix("./").removeprefix("/"))  # a folder that cannot be listed
         if known[scope].get(path) == fingerprint.file_key(content) and not side.settings.force_rebuild:
             continue
         wanted.append(index)
-        weight += size
+        weight += max(size, 0)
         if len(wanted) >= _FILES_PER_SHARD or weight >= _SOURCE_BYTES:
             out.shard(listed.take(pa.array(wanted, pa.int64())))
             wanted, weight = [], 0
     if wanted:
         out.shard(listed.take(pa.array(wanted, pa.int64())))
-    for scope in scopes:
+    for scope in listing.scopes:
         if known[scope] and not seen[scope] and not side.settings.confirm_deletions:
             raise ConfirmationRequired(
                 f"{scope} holds no document any more; {len(known[scope])} files of it are indexed.",
@@ -97,9 +122,9 @@ def compare_files(side: StoreSide, listed: pa.Table, scopes: Sequence[str], fing
             )
     gone = [
         (scope, path)
-        for scope in scopes
+        for scope in listing.scopes
         for path in sorted(known[scope].keys() - seen[scope])
-        if not path.startswith(unlisted[scope])  # a folder that cannot be listed says nothing of its files
+        if not any(path.startswith(folder) for folder in unseen[scope])
     ]
     return FileScan(files=out.close(), listed=listed.num_rows, gone=gone)
 
@@ -128,7 +153,7 @@ class _DocumentDiff:
         self._plans = PlanWriter(side, "document_plan")
         self._file: tuple[str, str] | None = None
         self._seen: set[str] = set()
-        self._broken = False
+        self._failed = self._unread = False
         self._counts = {"new": 0, "changed": 0, "moved": 0, "unchanged": 0, "deleted": 0}
         self._failures: list[Failure] = []
         self._failures_total = 0
@@ -179,14 +204,15 @@ class _DocumentDiff:
         return plan is not None and plan.kind != "moved"
 
     def end_file(self) -> None:
-        """What the registry has of the file just read and the file no longer states is deleted, unless part of it failed."""
+        """What the registry has of the file just read and the file no longer states is deleted, unless part of it could not
+        be read."""
         if self._file is None:
             return
-        if self._broken:
+        if self._failed:
             self._incomplete.append(self._file)
-        else:
+        if not self._unread:
             self.delete(d for d in self._side.stores.status.of_file(*self._file) if d.id not in self._seen)
-        self._file, self._seen, self._broken = None, set(), False
+        self._file, self._seen, self._failed, self._unread = None, set(), False, False
 
     def delete(self, documents: Iterable[DocumentStatus]) -> None:
         for document in documents:
@@ -195,7 +221,8 @@ class _DocumentDiff:
             self._plans.add(DocumentPlan(id=document.id, kind="deleted", before=document))
 
     def _fail(self, path: str, row: int | None, error: RowError) -> None:
-        self._broken = True
+        self._failed = True
+        self._unread = self._unread or error.type != EmptyDocumentError.__name__  # what is emptied was read
         self._failures_total += 1
         if len(self._failures) < MAX_FAILURES:
             where = path if row is None else f"{path}, row {row}"

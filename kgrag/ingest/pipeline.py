@@ -8,60 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
-from kgrag.extraction.extract import ExtractStage
-from kgrag.graph.communities import CommunitySettings
-from kgrag.graph.derive import DeriveStage
-from kgrag.graph.describe import DescribeStage
-from kgrag.graph.packing import ReportSettings
-from kgrag.graph.reports import ReportStage
-from kgrag.graph.resolve import Resolver
 from kgrag.ids import digest
-from kgrag.index.embed import PassageStage
 from kgrag.index.profile import BuildRecord, builds_communities, builds_graph, methodologies_held
-from kgrag.index.write import ReportRowStage, RowStage, TextUnitRowStage
 from kgrag.ingest import changes, commit, communities, evidence, items
-from kgrag.ingest.changes import DocumentScan, FileScan, UnitScan
+from kgrag.ingest.changes import DocumentScan, FileScan, Listing, UnitScan
 from kgrag.ingest.evidence import Evidence
 from kgrag.ingest.plan import Fingerprint
 from kgrag.ingest.report import Failure
 from kgrag.ingest.runner import Runner
+from kgrag.ingest.stages import Stages
 from kgrag.ingest.tables import Table
-from kgrag.ports import Collection
-from kgrag.stage import MapStage
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stages:
-    """Every stage of a run, made from its settings."""
-
-    parse: MapStage
-    chunk: MapStage
-    extract: ExtractStage
-    resolver: Resolver
-    derive: DeriveStage
-    describe: DescribeStage
-    unit_rows: TextUnitRowStage
-    item_rows: RowStage
-    report_rows: ReportRowStage
-    embed: PassageStage | None
-    communities: CommunitySettings
-    reports: ReportSettings
-    report: ReportStage
-
-
-@dataclass(frozen=True, kw_only=True)
-class Target:
-    """What a run is to leave behind: the build record but for ``keys``, which say what every derived row was made with."""
-
-    artifacts: frozenset[str]
-    embedding: str
-    dimension: int
-    strong: bool
-    vectors: list[Collection]
-    analyzer: str
-    language: str
 
 
 @dataclass(kw_only=True)
@@ -79,18 +35,18 @@ class Outcome:
 class Pipeline:
     """One run. ``runner`` carries out its stages and steps."""
 
-    def __init__(self, runner: Runner, stages: Stages, target: Target) -> None:
-        self._runner, self._stages, self._target = runner, stages, target
-        self._graph = builds_graph(target.artifacts)
+    def __init__(self, runner: Runner, stages: Stages) -> None:
+        self._runner, self._stages = runner, stages
+        self._graph = builds_graph(stages.target.artifacts)
         self._reports_failed = 0
 
-    async def run(self, listed: pa.Table, scopes: list[str]) -> Outcome:
-        """``listed`` holds every file of these scopes (``schemas.FILES``)."""
+    async def run(self, listing: Listing) -> Outcome:
+        """Bring the index up to date with these files."""
         runner = self._runner
         fingerprint = await self._fingerprint()
         keys = await self._keys()
         before = await runner.store(commit.held)
-        files = await runner.store(changes.compare_files, listed, scopes, fingerprint)
+        files = await runner.store(changes.compare_files, listing, fingerprint)
         outcome = Outcome(files=files)
         renewed = {name for name, key in keys.items() if before is not None and before.keys.get(name) != key}
         left = await runner.store(commit.unfinished)
@@ -161,7 +117,7 @@ class Pipeline:
                 self._note(outcome, made, "descriptions could not be summarised and keep their lines")
             await self._write(await runner.run(stages.item_rows, made, "item_rows"))
             await runner.store(items.delete_items, found.gone)
-        if builds_communities(self._target.artifacts) and (found.groups or renewed or first):
+        if builds_communities(self._stages.target.artifacts) and (found.groups or renewed or first):
             await self._write_communities(outcome, found, renewed, first=first)
 
     async def _write_communities(self, outcome: Outcome, found: Evidence, renewed: set[str], *, first: bool) -> None:
@@ -212,14 +168,14 @@ class Pipeline:
             keys["derive"] = digest(
                 str(s.derive.version), s.derive.key(), str(s.describe.version), await self._runner.identity(s.describe)
             )
-        if builds_communities(self._target.artifacts):
+        if builds_communities(self._stages.target.artifacts):
             keys["communities"] = digest(s.communities.model_dump_json())
             keys["unwritten"] = "0"
             keys["reports"] = digest(s.reports.model_dump_json(), await self._runner.identity(s.report))
         return keys
 
     def _build(self, keys: dict[str, str]) -> BuildRecord:
-        target = self._target
+        target = self._stages.target
         if self._reports_failed:
             keys = {**keys, "unwritten": str(self._reports_failed)}
         return BuildRecord(

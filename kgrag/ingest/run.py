@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-import pyarrow as pa
-
 from kgrag.engine import Engine
 from kgrag.index.profile import BuildRecord
+from kgrag.ingest.changes import Listing, list_sources
 from kgrag.ingest.commit import IndexCounts, count_index, held
 from kgrag.ingest.lease import namespace_lease
-from kgrag.ingest.pipeline import Outcome, Pipeline, Stages, Target
+from kgrag.ingest.pipeline import Outcome, Pipeline
 from kgrag.ingest.progress import Meter
 from kgrag.ingest.report import MAX_FAILURES, RunReport
 from kgrag.ingest.runner import LocalRunner
-from kgrag.ingest.settings import RunSettings
 from kgrag.ingest.side import StoreSide
+from kgrag.ingest.stages import IngestSettings, Stages, stages_of
 from kgrag.ingest.stop import Stop
 from kgrag.ingest.tables import TableRoot
 from kgrag.ports import AnswerStore, Embedder, Stores
@@ -28,54 +27,51 @@ from kgrag.ports import AnswerStore, Embedder, Stores
 @dataclass(frozen=True, kw_only=True)
 class IngestParts:
     """What a run is made of. The functions open things where they are used: here, or in a worker of a cluster, and so have
-    to travel. ``stages`` and ``target`` are told the embedder (None: no vectors)."""
+    to travel. ``tables`` is where the run's tables go, unless the settings say so."""
 
     namespace: str
     tables: str
-    run: RunSettings
+    settings: IngestSettings
     open_stores: Callable[[], Stores]
     open_engine: Callable[[AnswerStore], Engine]
     open_embedder: Callable[[], Embedder | None]
-    stages: Callable[[Embedder | None], Stages]
-    target: Callable[[Embedder | None], Target]
+    stages: Callable[[IngestSettings, Embedder | None], Stages] = stages_of
 
 
-@dataclass(frozen=True, kw_only=True)
-class Listing:
-    """Every file of the scopes of a run (``schemas.FILES``). ``sources`` are kept alive until it is over: standard input
-    lives in a temporary file of its source."""
+async def run_ingest(
+    parts: IngestParts, sources: Sequence[str], *, progress: Meter | None = None, stop: Stop | None = None
+) -> RunReport:
+    """Bring the index up to date with these sources: files, folders, globs, ``-``, ``s3://``.
 
-    files: pa.Table
-    scopes: list[str]
-    sources: tuple[object, ...] = ()
-
-
-async def run_ingest(parts: IngestParts, listing: Listing, *, progress: Meter | None = None, stop: Stop | None = None) -> RunReport:
-    """Bring the index up to date with these sources.
-
-    Raises LeaseHeldError, ConfirmationRequired, RunStopped, PermanentModelError, TransientModelError (embeddings),
-    StoreError; whatever it raises, the next run goes on from what was written."""
+    Raises ConfigurationError, LeaseHeldError, ConfirmationRequired, RunStopped, PermanentModelError, TransientModelError
+    (embeddings), StoreError; whatever it raises, the next run goes on from what was written."""
     progress, stop = progress or Meter(), stop or Stop()
+    settings = parts.settings
     with ExitStack() as opened:
         stores = parts.open_stores()
         opened.callback(stores.close)
-        opened.enter_context(namespace_lease(stores, parts.run.lease_seconds))
-        side = StoreSide(stores, TableRoot(parts.tables or parts.run.tables), parts.run, stop, uuid.uuid4().hex)
+        opened.enter_context(namespace_lease(stores, settings.run.lease_seconds))
+        side = StoreSide(stores, TableRoot(settings.run.tables or parts.tables), settings.run, stop, uuid.uuid4().hex)
+        progress.begin("list", 0)
+        listing = list_sources(sources, settings.documents)
+        progress.end()
         engine = parts.open_engine(stores.answers)
         embedder = parts.open_embedder()
         try:
             runner = LocalRunner(side, engine, embedder, progress)
-            outcome = await Pipeline(runner, parts.stages(embedder), parts.target(embedder)).run(listing.files, listing.scopes)
+            outcome = await Pipeline(runner, parts.stages(settings, embedder)).run(listing)
         finally:
             await engine.aclose()
             if embedder is not None:
                 await embedder.aclose()
-        if not parts.run.keep_tables:
+        if not settings.run.keep_tables:
             side.tables.clear()
-        return report_of(parts.namespace, outcome, count_index(side), held(side), progress)
+        return report_of(parts.namespace, listing, outcome, count_index(side), held(side), progress)
 
 
-def report_of(namespace: str, outcome: Outcome, counts: IndexCounts, build: BuildRecord | None, meter: Meter) -> RunReport:
+def report_of(
+    namespace: str, listing: Listing, outcome: Outcome, counts: IndexCounts, build: BuildRecord | None, meter: Meter
+) -> RunReport:
     """The report of a finished run."""
     documents = outcome.documents
     return RunReport(
@@ -95,7 +91,7 @@ def report_of(namespace: str, outcome: Outcome, counts: IndexCounts, build: Buil
         reports=counts.reports,
         failures=tuple(outcome.failures[:MAX_FAILURES]),
         failures_total=outcome.failures_total,
-        warnings=tuple(outcome.warnings),
+        warnings=(*(f"{count} files {reason} were left out." for reason, count in listing.left_out.items()), *outcome.warnings),
         usage=meter.paid,
         seconds=round(time.monotonic() - meter.started, 3),
         stages=meter.times(),

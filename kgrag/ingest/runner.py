@@ -66,7 +66,7 @@ class LocalRunner:
         if found is not None:
             return found
         self._progress.begin(name, table.rows)
-        done = tables.start(name, key)
+        done = tables.start(name, key) if isinstance(stage, (CallStage, EmbedStage)) else tables.begin(name, key)
         parts: list[Part] = []
         todo: list[int] = []
         for shard in table.shards:
@@ -89,9 +89,11 @@ class LocalRunner:
         for shard in shards:
             self._side.stop.check()
             rows = self._side.tables.read_shard(table, shard)
-            part = self._side.tables.write_part(name, shard, transform(stage, rows))
-            self._progress.advance(rows.num_rows, part.failed)
-            parts.append(part)
+            for number, made in enumerate(transform(stage, rows)):
+                part = self._side.tables.write_part(name, shard, made, part=number)
+                parts.append(part)
+                self._side.stop.check()
+            self._progress.advance(rows.num_rows, sum(part.failed for part in parts if part.shard == shard))
             await asyncio.sleep(0)
         return parts
 

@@ -94,8 +94,12 @@ class TableRoot:
         if self._read(marker) == key.encode():
             infos = self._fs.get_file_info(pafs.FileSelector(f"{self._path}/{name}"))
             return {info.base_name for info in infos if info.base_name.endswith(".parquet")}
+        return self.begin(name, key)
+
+    def begin(self, name: str, key: str) -> set[str]:
+        """Make room for a table of which nothing a killed run left counts."""
         self.drop(name)
-        self._write(marker, key.encode())
+        self._write(f"{name}/key", key.encode())
         return set()
 
     def write_part(self, name: str, shard: int, rows: pa.Table, *, part: int = 0) -> Part:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -26,8 +26,12 @@ def table_key(stage: Stage, input_key: str, engine: Engine | None = None) -> str
     return digest("stage", stage.name, str(stage.version), settings, input_key)
 
 
-def transform(stage: MapStage | TableStage, rows: pa.Table) -> pa.Table:
-    return stage.table(rows) if isinstance(stage, TableStage) else stage.batch(rows)
+def transform(stage: MapStage | TableStage, rows: pa.Table) -> Iterator[pa.Table]:
+    """A shard's output, part by part."""
+    if isinstance(stage, TableStage):
+        yield stage.table(rows)
+    else:
+        yield from stage.batches(rows)
 
 
 async def embed(stage: EmbedStage, rows: pa.Table, embedder: Embedder) -> pa.Table:

@@ -30,6 +30,8 @@ class BridgeSettings(Section):
     """What a passage gains that only shares an entity, relative to the entity's home; divided by log(1 + passages citing it)."""
     shared_frequency: int = Field(default=20, ge=1)
     """An entity cited by more passages than this bridges to its home only."""
+    homes_per_entity: int = Field(default=3, ge=1)
+    """Passages of a document that stand for the entity it is titled with: its best ranked ones."""
     asked_weight: float = Field(default=0.2, ge=0)
     """What the homes of entities named in the question gain, shared among them."""
 
@@ -73,16 +75,3 @@ def bridged(
 def best_passages(base: Mapping[str, float], count: int) -> list[str]:
     """Ids by falling score, ties by id."""
     return sorted(base, key=lambda unit: (-base[unit], unit))[:count]
-
-
-def blended(lexical: Mapping[str, float], dense: Mapping[str, float], lexical_weight: float) -> dict[str, float]:
-    """One score from 0 to 1 per passage: BM25 relative to its best hit, cosine relative to the range of the hits
-    (an embedding's cosines of unrelated texts lie close together, far from 0), weighted. A passage that one side did
-    not return has 0 there."""
-    top = max(lexical.values(), default=0.0)
-    high, low = max(dense.values(), default=0.0), min(dense.values(), default=0.0)
-    spread = high - low or 1.0
-    scores = {unit: lexical_weight * score / top for unit, score in lexical.items()} if top else {}
-    for unit, cosine in dense.items():
-        scores[unit] = scores.get(unit, 0.0) + (1 - lexical_weight) * (cosine - low if high > low else spread) / spread
-    return scores

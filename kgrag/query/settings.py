@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from kgrag.query.access import StoreAccessSettings
+from kgrag.query.bridge import BridgeSettings
 from kgrag.query.budget import BudgetSettings
 from kgrag.query.fuse import FusionSettings
 from kgrag.query.question import SearchType
@@ -44,6 +45,7 @@ class SearchSettings(Section):
     global_: GlobalSettings = Field(default=GlobalSettings(), alias="global")
     dual_level: DualLevelSettings = DualLevelSettings()
     ppr: PprSettings = PprSettings()
+    bridge: BridgeSettings = BridgeSettings()
     fusion: FusionSettings = FusionSettings()
     budget: BudgetSettings = BudgetSettings()
     stores: StoreAccessSettings = StoreAccessSettings()

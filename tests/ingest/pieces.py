@@ -1,7 +1,8 @@
-"""Small parts for tests of the pipeline: JSON Lines in, one unit per line of text, an engine that reads capitals."""
+"""Small parts for tests of the pipeline: an engine that reads capitals, an embedder that hashes, one namespace."""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import itertools
 import json
@@ -12,98 +13,24 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 
-from kgrag import schemas
 from kgrag.backends.local.stores import open_stores
+from kgrag.documents.chunk import ChunkSettings
 from kgrag.engine import Engine, Outcome, Task
-from kgrag.errors import DocumentError
-from kgrag.extraction.extract import ExtractionSettings, ExtractStage
-from kgrag.graph.communities import CommunitySettings
-from kgrag.graph.derive import DeriveStage
-from kgrag.graph.describe import DescribeStage, DescriptionSettings
-from kgrag.graph.packing import ReportSettings
-from kgrag.graph.reports import ReportStage
-from kgrag.graph.resolve import ResolutionSettings, Resolver
-from kgrag.ids import digest, document_id, text_unit_id
-from kgrag.index.embed import PassageStage
-from kgrag.index.profile import IndexSettings, artifacts_of
-from kgrag.index.write import ReportRowStage, RowStage, TextUnitRowStage
-from kgrag.ingest.pipeline import Stages, Target
-from kgrag.ingest.run import IngestParts, Listing
+from kgrag.ingest.report import RunReport
+from kgrag.ingest.run import IngestParts, run_ingest
 from kgrag.ingest.settings import RunSettings
+from kgrag.ingest.stages import IngestSettings
 from kgrag.ports import COLLECTIONS, Vector
 from kgrag.records import EntityStatement, RelationshipStatement, Usage, encode
-from kgrag.stage import MapStage, RowError
 from kgrag.tasks.descriptions import DESCRIBE
 from kgrag.tasks.extraction import EXTRACT, GLEAN, Extraction
 from kgrag.tasks.reports import REPORT, ReportText
-from kgrag.text import Analyzer, count_tokens
 
 
-class LineParse(MapStage):
-    name = "parse"
-    reads = schemas.FILES
-    writes = schemas.DOCUMENTS
-
-    def batch(self, rows: pa.Table) -> pa.Table:
-        out: list[dict[str, Any]] = []
-        for scope, path, uri in zip(*(rows[n].to_pylist() for n in ("scope", "path", "uri")), strict=True):
-            for number, line in enumerate(Path(uri).read_text().splitlines()):
-                try:
-                    row = json.loads(line)
-                except ValueError:
-                    error = encode(RowError.of("parse", DocumentError("not JSON", remedy="Mend the line."))).decode()
-                    row = {"id": "", "title": "", "text": ""}
-                else:
-                    error = ""
-                key = str(row.get("id", row["title"]))
-                out.append(
-                    {
-                        "id": "" if error else document_id(scope, path, key),
-                        "scope": scope,
-                        "path": path,
-                        "title": row["title"],
-                        "text": row["text"],
-                        "digest": digest(row["text"]),
-                        "metadata": json.dumps(row.get("metadata", {})),
-                        "pages": [],
-                        "row": number,
-                        "warnings": [],
-                        "error": error,
-                    }
-                )
-        return pa.Table.from_pylist(out, schema=schemas.DOCUMENTS)
-
-
-class LineChunk(MapStage):
-    name = "chunk"
-    reads = schemas.DOCUMENTS
-    writes = schemas.TEXT_UNITS
-
-    def batch(self, rows: pa.Table) -> pa.Table:
-        out = []
-        for row in rows.to_pylist():
-            start, seen = 0, {}
-            for text in row["text"].split("\n"):
-                if text.strip():
-                    seen[text] = seen.get(text, -1) + 1
-                    metadata = json.loads(row["metadata"]) | {"path": row["path"]}
-                    out.append(
-                        {
-                            "id": text_unit_id(row["id"], text, seen[text]),
-                            "document_id": row["id"],
-                            "title": row["title"],
-                            "text": text,
-                            "tokens": count_tokens(text),
-                            "start": start,
-                            "end": start + len(text),
-                            "metadata": json.dumps(metadata),
-                            "error": "",
-                        }
-                    )
-                start += len(text) + 1
-        return pa.Table.from_pylist(out, schema=schemas.TEXT_UNITS)
+def long(*lines: str) -> str:
+    """Lines so long that each is a text unit of its own under the bench's chunking."""
+    return "\n\n".join(line + " and so it goes on and on and on" * ((110 - len(line)) // 32) + "." for line in lines)
 
 
 class CapitalEngine:
@@ -174,17 +101,20 @@ class HashEmbedder:
 
 
 class Bench:
-    """One namespace, its source folder and everything a run needs."""
+    """One namespace, its source folder and everything a run needs. ``settings`` are sections by name."""
 
     def __init__(self, root: Path, **run: Any) -> None:
         self.home, self.source = root / "home", root / "source"
         self.source.mkdir(parents=True, exist_ok=True)
         self.engine, self.embedder = CapitalEngine(), HashEmbedder()
-        self.run = RunSettings(**{"rows_per_shard": 4, "groups_per_shard": 16, **run})
-        self.index = IndexSettings()
-        self.extraction, self.description = ExtractionSettings(), DescriptionSettings()
-        self.communities, self.reports = CommunitySettings(), ReportSettings()
-        self.resolution = ResolutionSettings()
+        self.settings = IngestSettings(
+            run=RunSettings(**{"rows_per_shard": 4, "groups_per_shard": 16, **run}),
+            chunking=ChunkSettings(max_tokens=32, overlap_tokens=0),
+        )
+
+    def set(self, section: str, **values: Any) -> None:
+        changed = getattr(self.settings, section).model_copy(update=values)
+        self.settings = dataclasses.replace(self.settings, **{section: changed})
 
     def write(self, path: str, *rows: dict[str, Any]) -> None:
         (self.source / path).write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -196,58 +126,14 @@ class Bench:
         return IngestParts(
             namespace=namespace,
             tables=str(self.home / namespace / "tables"),
-            run=self.run,
+            settings=self.settings,
             open_stores=lambda: open_stores(self.home, namespace, mode="write", create=True),
             open_engine=engine,
             open_embedder=lambda: self.embedder,
-            stages=self.stages,
-            target=self.target,
         )
 
-    def stages(self, embedder: Any) -> Stages:
-        vectors = frozenset(COLLECTIONS)
-        identity = embedder.identity
-        return Stages(
-            parse=LineParse(),
-            chunk=LineChunk(),
-            extract=ExtractStage(self.extraction),
-            resolver=Resolver(self.resolution),
-            derive=DeriveStage(),
-            describe=DescribeStage(self.description),
-            unit_rows=TextUnitRowStage("en", identity, vectors),
-            item_rows=RowStage("en", identity, vectors),
-            report_rows=ReportRowStage("en", identity, vectors),
-            embed=PassageStage(self.index.batch_size, identity),
-            communities=self.communities,
-            reports=self.reports,
-            report=ReportStage(),
-        )
-
-    def target(self, embedder: Any) -> Target:
-        return Target(
-            artifacts=artifacts_of(self.index),
-            embedding=embedder.identity,
-            dimension=embedder.dimension,
-            strong=embedder.strong,
-            vectors=list(COLLECTIONS),
-            analyzer=Analyzer("en").identity,
-            language="en",
-        )
-
-    def listing(self) -> Listing:
-        files = sorted(p for p in self.source.iterdir() if p.is_file())
-        rows = [
-            {
-                "scope": "source",
-                "path": p.name,
-                "uri": str(p),
-                "digest": digest(p.read_bytes()),
-                "size": p.stat().st_size,
-                "error": "",
-            }
-            for p in files
-        ]
-        return Listing(files=pa.Table.from_pylist(rows, schema=schemas.FILES), scopes=["source"])
+    async def ingest(self, **kwargs: Any) -> RunReport:
+        return await run_ingest(self.parts(), [str(self.source)], **kwargs)
 
 
 def snapshot(bench: Bench, namespace: str = "test", *, communities: bool = True) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from kgrag.ingest.run import run_ingest
-from tests.ingest.pieces import Bench, different, snapshot
+from tests.ingest.pieces import Bench, different, long, snapshot
 
 WRITES = {
     "search": ("upsert", "delete", "refresh"),
@@ -67,7 +68,7 @@ async def run(bench: Bench, at: int | None = None) -> int:
         return opened[0]
 
     with suppress(Crash):
-        await run_ingest(type(parts)(**{**vars(parts), "open_stores": crashing}), bench.listing())
+        await run_ingest(dataclasses.replace(parts, open_stores=crashing), [str(bench.source)])
     if opened[0].dead:  # its process would be gone
         stores = parts.open_stores()
         held = stores.status.current_lease()
@@ -84,12 +85,12 @@ def corpus(bench: Bench, version: int) -> None:
     for i in range(10 + version):
         if version and i in (2, 7):
             continue
-        text = f"{names[i % 6]} met {names[(i * 5 + 1) % 6]}.\n{names[(i + 2) % 6]} is near {names[(i * 3 + 1) % 6]}."
+        lines = [f"{names[i % 6]} met {names[(i * 5 + 1) % 6]}", f"{names[(i + 2) % 6]} is near {names[(i * 3 + 1) % 6]}"]
         if version and i in (3, 4):
-            text = text.replace("met", "saw") + f"\nNew {names[i]} appears."
+            lines = [lines[0].replace("met", "saw"), lines[1], f"New {names[i]} appears"]
         title = f"Document {i}" + (" Revised" if version and i == 5 else "")
-        metadata = {"year": 1990 + i + (100 if version and i == 6 else 0)}
-        rows.append({"id": f"d{i}", "title": title, "text": text, "metadata": metadata})
+        year = 1990 + i + (100 if version and i == 6 else 0)
+        rows.append({"id": f"d{i}", "title": title, "text": long(*lines), "year": year})
     bench.write("a.jsonl", *rows[:5])
     bench.write("b.jsonl", *rows[5:])
     if version:

@@ -2,7 +2,7 @@ from math import exp, log
 
 import pytest
 
-from kgrag.query.bridge import BridgeSettings, blended, bridged
+from kgrag.query.bridge import BridgeSettings, bridged
 
 SETTINGS = BridgeSettings()
 
@@ -37,10 +37,3 @@ def test_no_weight_changes_nothing():
     off = BridgeSettings(weight=0, asked_weight=0)
     scores = bridged(base, {"a": ["x"]}, {"x": ["a", "c"]}, {}, [], off)
     assert {unit: score for unit, score in scores.items() if score} == base
-
-
-def test_blending_reads_cosines_by_their_range():
-    assert blended({"a": 8.0, "b": 4.0}, {"a": 0.9, "c": 0.8}, 0.3) == pytest.approx({"a": 1.0, "b": 0.15, "c": 0.0})
-    assert blended({}, {"a": 0.9}, 0.3) == pytest.approx({"a": 0.7})
-    assert blended({"a": 2.0}, {}, 1.0) == {"a": 1.0}
-    assert blended({}, {}, 0.3) == {}

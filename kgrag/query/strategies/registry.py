@@ -13,7 +13,7 @@ from importlib.metadata import entry_points
 from kgrag.errors import ConfigurationError, UnknownStrategyError
 from kgrag.query.strategies.strategy import StrategySpec
 
-BUILT_IN = ("naive", "simple", "local", "global", "hybrid", "mix", "ppr")
+BUILT_IN = ("naive", "simple", "local", "global", "hybrid", "mix", "ppr", "bridge")
 GROUP = "kgrag.strategies"
 _MODULE = {"global": "global_"}
 
