@@ -1,4 +1,4 @@
-"""Rescoring passages over the bridges between them: the second hop of a question, without a model call.
+"""Bridges between passages: the second hop of a question, without a model call.
 
 A passage that answers the second hop of a question often shares no word with it, but the best passages of the first hop
 name what it is about. So the entities of the best few passages lend their score on: to the passages of the document
@@ -21,7 +21,7 @@ class BridgeSettings(Section):
     """How far the best passages lend their scores to those they lead to. Values chosen on public multi-hop questions."""
 
     weight: float = Field(default=0.6, ge=0)
-    """Share of a passage's score that the home of an entity it names can gain; 0 turns bridges off."""
+    """What the home of an entity can gain, against the 1 of the best passage; 0 turns bridges off."""
     top_passages: int = Field(default=5, ge=1)
     """How many of the best passages build bridges."""
     decay: float = Field(default=3.0, ge=0)
@@ -33,45 +33,42 @@ class BridgeSettings(Section):
     homes_per_entity: int = Field(default=3, ge=1)
     """Passages of a document that stand for the entity it is titled with: its best ranked ones."""
     asked_weight: float = Field(default=0.2, ge=0)
-    """What the homes of entities named in the question gain, shared among them."""
+    """What the homes of an entity named in the question gain, divided among them."""
 
 
 def bridged(
-    base: Mapping[str, float],
+    best: Mapping[str, float],
     cited: Mapping[str, Sequence[str]],
     lineage: Mapping[str, Sequence[str]],
     homes: Mapping[str, Sequence[str]],
-    asked: Sequence[str],
     settings: BridgeSettings,
 ) -> dict[str, float]:
-    """Scores of the passages of ``base`` and of those that bridges lead to.
+    """What each text unit gains, from 0 to 1; one that several bridges lead to gains by the strongest.
 
-    ``base`` maps text unit ids to scores from 0 to 1; ``cited`` gives the entities of its best passages, ``lineage`` the
-    text units that cite an entity, ``homes`` those of the documents titled with it; ``asked`` are entities of the question."""
-    best = best_passages(base, settings.top_passages)
-    bonus: dict[str, float] = {}
-    for unit in best:
-        say = exp(settings.decay * (base[unit] - base[best[0]]))
+    ``best`` maps the ids of the best passages to their scores (0 to 1); ``cited`` gives their entities, ``lineage`` the text
+    units that cite an entity, ``homes`` those of the documents titled with it."""
+    gained: dict[str, float] = {}
+    top = max(best.values(), default=0.0)
+    for unit, score in best.items():
+        say = exp(settings.decay * (score - top))
         for entity in cited.get(unit, ()):
-            for home in homes.get(entity, ()):
-                if home != unit:
-                    bonus[home] = max(bonus.get(home, 0.0), say)
+            leads: dict[str, float] = {}
             citing = lineage.get(entity, ())
             if 1 < len(citing) <= settings.shared_frequency:
-                shared = say * settings.shared_weight / log(1 + len(citing))
-                for other in citing:
-                    if other != unit:
-                        bonus[other] = max(bonus.get(other, 0.0), shared)
-    scores = dict(base)
-    for unit, gained in bonus.items():
-        scores[unit] = scores.get(unit, 0.0) + settings.weight * gained
-    for entity in asked:
+                leads = dict.fromkeys(citing, say * settings.shared_weight / log(1 + len(citing)))
+            leads.update(dict.fromkeys(homes.get(entity, ()), say))
+            for other, gain in leads.items():
+                if other != unit and gain > gained.get(other, 0.0):
+                    gained[other] = gain
+    return gained
+
+
+def shared_out(homes: Mapping[str, Sequence[str]], named: Sequence[str]) -> dict[str, float]:
+    """What the homes of named entities gain, from 0 to 1: each entity's 1 is divided among its homes, and a unit that is
+    the home of several takes the largest."""
+    gained: dict[str, float] = {}
+    for entity in named:
         titled = homes.get(entity, ())
         for unit in titled:
-            scores[unit] = scores.get(unit, 0.0) + settings.asked_weight / len(titled)
-    return scores
-
-
-def best_passages(base: Mapping[str, float], count: int) -> list[str]:
-    """Ids by falling score, ties by id."""
-    return sorted(base, key=lambda unit: (-base[unit], unit))[:count]
+            gained[unit] = max(gained.get(unit, 0.0), 1 / len(titled))
+    return gained

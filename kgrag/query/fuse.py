@@ -33,14 +33,16 @@ class FusionSettings(Section):
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One ranking of items of one kind, best first. ``weight`` is its strategy's own; ``floor`` the score that counts as
-    nothing where scores are added: 0 for BM25, for cosines, which lie close together, that of the last item."""
+    """One ranking of items of one kind, best first. ``weight`` is its strategy's own. Where scores are added, ``floor`` is
+    the score that counts as nothing (0 for BM25; for cosines, which lie close together, that of the last item) and
+    ``full`` the one that counts as 1 (None: the best item's)."""
 
     name: str
     kind: HitKind
     ranked: Sequence[Scored]
     weight: float = 1.0
     floor: float = 0.0
+    full: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ def fuse(
     """The union of ``legs``, best first, ties by id.
 
     ``rrf``: score(d) = sum over legs of w / (k + rank(d)), divided by the sum of w / (k + 1), so that the scale does not
-    depend on how many legs there are. ``weights``: sum of w * (score(d) - floor) / (best - floor), divided by the sum of w.
+    depend on how many legs there are. ``weights``: sum of w * (score(d) - floor) / (full - floor), divided by the sum of w.
     A leg of weight 0 neither scores nor adds items; an id that a leg holds twice counts once, at its first place."""
     scores: dict[str, float] = {}
     sources: dict[str, tuple[str, ...]] = {}
@@ -68,7 +70,7 @@ def fuse(
         if weight <= 0 or not leg.ranked:
             continue
         total += weight / (rrf_k + 1) if method == "rrf" else weight
-        floor, spread = leg.floor, leg.ranked[0].score - leg.floor
+        floor, spread = leg.floor, (leg.ranked[0].score if leg.full is None else leg.full) - leg.floor
         seen: set[str] = set()
         for rank, item in enumerate(leg.ranked, 1):
             id = item.id

@@ -20,7 +20,7 @@ from kgrag.section import Section
 class SearchSettings(Section):
     """How questions are searched for."""
 
-    strategy: str = "naive"
+    strategy: str = "bridge"
     """Strategy of a request that names none."""
     top_k: int = Field(default=10, ge=1, le=1000)
     """Text units returned, and put into an answer's context at most."""

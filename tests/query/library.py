@@ -19,7 +19,7 @@ from kgrag.graph.resolve import Resolver
 from kgrag.graph.statements import statements_of
 from kgrag.ids import document_id, text_unit_id
 from kgrag.index.profile import BUILT, BuildRecord, methodologies_held
-from kgrag.index.texts import Found, text_of, vector_digest
+from kgrag.index.texts import Found, about_token, text_of, vector_digest
 from kgrag.index.write import filter_fields
 from kgrag.ports import Collection, Edge, Row, Stores, Vector, Vertex
 from kgrag.query.engine import QueryEngine
@@ -306,7 +306,7 @@ async def _put(
         Row(
             id=item.id,
             body=encode(item),
-            tokens=" ".join(analyzer.tokens(text)),
+            tokens=" ".join([*analyzer.tokens(text), *([about_token(item.title)] if isinstance(item, TextUnit) else [])]),
             metadata=filter_fields(item),
             vector=None if matrix is None else matrix[n],
             vector_digest="" if matrix is None or embedder is None else vector_digest(embedder.identity, text),

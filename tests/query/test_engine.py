@@ -22,7 +22,7 @@ from kgrag.query.settings import SearchSettings
 from kgrag.records import Answer
 from tests.query.library import ScriptedEngine, WordEmbedder, query_engine, write_index
 
-STRATEGIES = ["naive", "simple", "local", "global", "hybrid", "mix", "ppr"]
+STRATEGIES = ["naive", "simple", "local", "global", "hybrid", "mix", "ppr", "bridge"]
 QUESTION = "Where was Pál Gábor born?"
 
 
