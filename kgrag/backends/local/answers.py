@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from kgrag.backends.local.database import Database, read_only
+from kgrag.backends.local.database import Database
+from kgrag.backends.local.failures import read_only
 
 SCHEMA = "CREATE TABLE answers (key TEXT PRIMARY KEY, body BLOB NOT NULL);"
 FORMAT = 1
@@ -20,7 +21,7 @@ class LocalAnswers:
     def get_many(self, keys: Sequence[str]) -> dict[str, bytes]:
         if self._db is None:
             return {}
-        return dict(self._db.rows_in("SELECT key, body FROM answers WHERE key IN (?)", keys))
+        return dict(self._db.rows_in("SELECT key, body FROM answers WHERE key IN (...)", keys))
 
     def put_many(self, answers: Mapping[str, bytes]) -> None:
         db = self._writable()
@@ -30,7 +31,7 @@ class LocalAnswers:
     def delete_many(self, keys: Iterable[str]) -> None:
         db = self._writable()
         with db.transaction():
-            db.execute_in("DELETE FROM answers WHERE key IN (?)", list(keys))
+            db.execute_in("DELETE FROM answers WHERE key IN (...)", list(keys))
 
     def keys(self, *, after: str = "", limit: int = 1000) -> list[str]:
         if self._db is None:

@@ -1,8 +1,8 @@
-"""One SQLite file: opened, versioned, locked, and its errors given their names and remedies.
+"""One SQLite file in WAL mode: any number of readers in any number of processes, one writing transaction at a time.
 
-WAL mode: any number of readers in any number of processes beside one writing transaction at a time.
-``synchronous=NORMAL``: a killed process loses nothing that was committed; a power cut can lose what was committed
-since the last checkpoint (``refresh`` makes one), never the file's consistency.
+``synchronous=NORMAL``: a killed process loses nothing that was committed. A power cut can lose what was committed since
+the last checkpoint (``refresh`` makes one), the latest commits first, and never the file's consistency; the next run
+then does that part again.
 """
 
 from __future__ import annotations
@@ -15,31 +15,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from kgrag.backends.local import failures
+from kgrag.backends.local.connections import Frozen, make, open_reader, open_writer
 from kgrag.backends.local.filesystem import require_local
-from kgrag.errors import (
-    LeaseLostError,
-    StoreCorruptError,
-    StoreError,
-    StoreFullError,
-    StoreReadOnlyError,
-    StoreUnavailableError,
-    StoreVersionError,
-)
+from kgrag.errors import LeaseLostError, StoreCorruptError, StoreError, StoreUnavailableError, StoreVersionError
 
 Mode = Literal["read", "write"]
 
 APPLICATION_ID = 0x6B677267
 """Marks a SQLite file as ours (``PRAGMA application_id``)."""
 
-_PAGE_SIZE = 8192
-_CACHE_KIB = 8 * 1024
-_READ_MMAP = 1 << 30
-_WAIT_SECONDS = 30.0
-_CHECKPOINT_PAGES = 4000
-_CHUNK = 500
+_CHUNK = 512
 
-_abandoned: list[sqlite3.Connection] = []
-"""Connections a forked child inherited: using or closing one would drop or corrupt the parent's locks."""
+_inherited: list[sqlite3.Connection] = []
+"""A forked child's copies of its parent's connections: SQLite allows neither using nor closing them there."""
 
 
 class Database:
@@ -51,58 +40,79 @@ class Database:
     def __init__(self, path: Path, *, schema: str, version: int, mode: Mode, create: bool = False) -> None:
         self.path = path
         self.mode: Mode = mode
-        self._schema = schema
-        self._version = version
+        self.epoch: int | None = None
+        """The lease epoch that every transaction must find (None: it is not asked for)."""
         self._pid = os.getpid()
         self._lock = threading.RLock()
         self._idle: list[sqlite3.Connection] = []
+        self._frozen: Frozen | None = None
         self._writer: sqlite3.Connection | None = None
         self._owner = 0
         self._depth = 0
         self._closed = False
-        self.epoch: int | None = None
-        """Fence: the lease epoch every write transaction must find (None: no fence)."""
         require_local(path.parent)
-        exists = path.exists()
-        if not exists and not (create and mode == "write"):
-            raise StoreUnavailableError(
-                f"There is no store at {path}.", subject=str(path), remedy="Ingest documents first, or check KGRAG_HOME."
-            )
         try:
-            connection = self._open_writer() if mode == "write" else self._open_reader()
-            self._check_format(connection)
-        except sqlite3.Error as error:
-            raise explained(error, path) from error
-        if mode == "write":
-            self._writer = connection
-        else:
-            self._idle.append(connection)
+            if not path.exists():
+                if not create or mode == "read":
+                    raise StoreUnavailableError(
+                        f"There is no store at {path}.", subject=str(path), remedy="Ingest documents first, or check KGRAG_HOME."
+                    )
+                make(path, f"{schema}; PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={version}")
+            if mode == "write":
+                connection = self._writer = open_writer(path)
+            else:
+                connection = self._borrow()
+                self._idle.append(connection)
+            _check_format(connection, path, version)
+        except BaseException as error:
+            self.close()
+            if isinstance(error, sqlite3.Error):
+                raise failures.of_sqlite(error, path) from error
+            raise
 
     # ------------------------------------------------------------ reading
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """All rows of one statement, as tuples."""
-        if self._owner == threading.get_ident() and self._writer is not None and os.getpid() == self._pid:
+        if self.in_transaction:
+            assert self._writer is not None
             try:
                 return self._writer.execute(sql, parameters).fetchall()
             except sqlite3.Error as error:
-                raise explained(error, self.path) from error
+                raise failures.of_sqlite(error, self.path) from error
         connection = self._borrow()
         try:
             return connection.execute(sql, parameters).fetchall()
         except sqlite3.Error as error:
-            raise explained(error, self.path) from error
+            raise failures.of_sqlite(error, self.path) from error
         finally:
             self._idle.append(connection)
 
     def rows_in(self, sql: str, values: Sequence[Any], *before: Any) -> list[Any]:
-        """Rows of a statement that holds ``IN (?)`` for any number of values; ``before`` are parameters ahead of it."""
-        found: list[Any] = []
+        """Rows of a statement that holds ``IN (...)`` for any number of values; ``before`` are parameters ahead of it."""
+        if len(values) <= _CHUNK:
+            if not values:
+                return []
+            marks, padded = _marks(values)
+            return self.rows(sql.replace("(...)", marks), (*before, *padded))
         distinct = list(dict.fromkeys(values))
+        found: list[Any] = []
         for start in range(0, len(distinct), _CHUNK):
-            part = distinct[start : start + _CHUNK]
-            found += self.rows(sql.replace("(?)", _marks(len(part)), 1), (*before, *part))
+            found += self.rows_in(sql, distinct[start : start + _CHUNK], *before)
         return found
+
+    def rows_each(self, sql: str, parameters: Iterable[Sequence[Any]]) -> list[Any]:
+        """The rows of one statement for each of these parameters, one after the other."""
+        inside = self.in_transaction
+        connection = self._transacting() if inside else self._borrow()
+        try:
+            execute = connection.execute
+            return [row for each in parameters for row in execute(sql, each).fetchall()]
+        except sqlite3.Error as error:
+            raise failures.of_sqlite(error, self.path) from error
+        finally:
+            if not inside:
+                self._idle.append(connection)
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[Callable[..., list[Any]]]:
@@ -116,7 +126,7 @@ class Database:
             connection.execute("BEGIN")
             yield read
         except sqlite3.Error as error:
-            raise explained(error, self.path) from error
+            raise failures.of_sqlite(error, self.path) from error
         finally:
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
@@ -127,25 +137,20 @@ class Database:
     @property
     def in_transaction(self) -> bool:
         """Whether the calling thread has a transaction open."""
-        return self._owner == threading.get_ident()
+        return self._owner == threading.get_ident() and os.getpid() == self._pid
 
     @contextlib.contextmanager
     def transaction(self, *, fenced: bool = True) -> Iterator[None]:
         """One atomic step. Nested uses join it; a nested one that fails leaves nothing of its own."""
         self._require_writable()
         with self._lock:
-            self._require_writable()
-            connection = self._writer
-            assert connection is not None
-            name = f"s{self._depth}"
+            connection = self._open_for_writing()
+            outermost = self._depth == 0
+            name = f"step{self._depth}"
             try:
-                if self._depth:
-                    connection.execute(f"SAVEPOINT {name}")
-                else:
-                    connection.execute("BEGIN IMMEDIATE")
+                connection.execute("BEGIN IMMEDIATE" if outermost else f"SAVEPOINT {name}")
             except sqlite3.Error as error:
-                raise explained(error, self.path) from error
-            outermost = not self._depth
+                raise failures.of_sqlite(error, self.path) from error
             self._depth += 1
             self._owner = threading.get_ident()
             try:
@@ -154,16 +159,13 @@ class Database:
                 yield
                 connection.execute("COMMIT" if outermost else f"RELEASE {name}")
             except BaseException as error:
-                # A full disk makes SQLite roll back by itself.
-                with contextlib.suppress(sqlite3.Error):
-                    if outermost:
-                        if connection.in_transaction:
-                            connection.execute("ROLLBACK")
-                    else:
-                        connection.execute(f"ROLLBACK TO {name}")
-                        connection.execute(f"RELEASE {name}")
+                # SQLite rolls back by itself on a full disk, among others; then there is nothing left to undo.
+                if connection.in_transaction:
+                    with contextlib.suppress(sqlite3.Error):
+                        for undo in ("ROLLBACK",) if outermost else (f"ROLLBACK TO {name}", f"RELEASE {name}"):
+                            connection.execute(undo)
                 if isinstance(error, sqlite3.Error):
-                    raise explained(error, self.path) from error
+                    raise failures.of_sqlite(error, self.path) from error
                 raise
             finally:
                 self._depth -= 1
@@ -175,62 +177,59 @@ class Database:
         try:
             return self._transacting().execute(sql, parameters).rowcount
         except sqlite3.Error as error:
-            raise explained(error, self.path) from error
+            raise failures.of_sqlite(error, self.path) from error
 
     def insert(self, sql: str, parameters: Sequence[Any]) -> int:
         """Run one INSERT inside a transaction; returns the number of the new row."""
         try:
             return int(self._transacting().execute(sql, parameters).lastrowid or 0)
         except sqlite3.Error as error:
-            raise explained(error, self.path) from error
+            raise failures.of_sqlite(error, self.path) from error
 
     def executemany(self, sql: str, parameters: Iterable[Sequence[Any]]) -> None:
         try:
             self._transacting().executemany(sql, parameters)
         except sqlite3.Error as error:
-            raise explained(error, self.path) from error
+            raise failures.of_sqlite(error, self.path) from error
 
     def execute_in(self, sql: str, values: Sequence[Any]) -> None:
-        """A writing statement that holds ``IN (?)`` for any number of values."""
+        """A writing statement that holds ``IN (...)`` for any number of values."""
         for start in range(0, len(values), _CHUNK):
-            part = values[start : start + _CHUNK]
-            self.execute(sql.replace("(?)", _marks(len(part)), 1), part)
+            marks, part = _marks(values[start : start + _CHUNK])
+            self.execute(sql.replace("(...)", marks), part)
 
     def check_fence(self) -> None:
         """Raises LeaseLostError where the lease's epoch is no longer the one fenced for."""
         if self.epoch is None:
             return
-        found = self.rows("SELECT owner, epoch FROM lease")[0]
-        if found[1] != self.epoch:
+        owner, epoch = self.rows("SELECT owner, epoch FROM lease")[0]
+        if epoch != self.epoch:
             raise LeaseLostError(
-                f"The lease passed to {found[0] or 'another run'}; nothing was written.",
-                subject=found[0],
+                f"The lease passed to {owner or 'another run'}; nothing was written.",
+                subject=owner,
                 remedy="Start this run again when the other has ended.",
             )
 
     def checkpoint(self) -> None:
         """Make everything committed durable and bring it from the log into the file, as far as readers allow."""
-        self._require_writable()
-        with self._lock:
-            if self._depth or self._writer is None:
-                return
-            try:
-                self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-            except sqlite3.Error as error:
-                raise explained(error, self.path) from error
+        self._maintain("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def vacuum(self) -> None:
+        """Write the file anew without the content of deleted rows, and empty the log."""
+        self._maintain("PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
         if self._closed:
             return
         self._closed = True
-        connections = [*self._idle, *([self._writer] if self._writer else [])]
-        self._idle.clear()
-        self._writer = None
         if os.getpid() != self._pid:
-            _abandoned.extend(connections)
-            return
-        for connection in connections:
+            self._leave_parent()
+        for connection in self._idle:
             connection.close()
+        self._idle.clear()
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
 
     # ------------------------------------------------------------ connections
 
@@ -238,137 +237,92 @@ class Database:
         if os.getpid() != self._pid:
             self._leave_parent()
         if self._closed:
-            raise StoreUnavailableError(f"The store {self.path} is closed.", subject=str(self.path), remedy="Open it again.")
+            raise self._closed_error()
+        if self._frozen is not None and self._frozen.changed():
+            self._thaw()
         try:
             return self._idle.pop()
         except IndexError:
             pass
         try:
-            return self._open_reader()
+            connection, frozen = open_reader(self.path)
         except sqlite3.Error as error:
-            raise explained(error, self.path) from error
+            raise failures.of_sqlite(error, self.path) from error
+        self._frozen = frozen
+        return connection
+
+    def _thaw(self) -> None:
+        """Somebody writes to what was read as it was: open it anew."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+            self._frozen = None
+        for connection in idle:
+            connection.close()
 
     def _transacting(self) -> sqlite3.Connection:
-        if self._owner != threading.get_ident() or self._writer is None:
+        if not self.in_transaction or self._writer is None:
             raise StoreError(f"A write to {self.path} outside a transaction.", subject=str(self.path), remedy="Use transaction().")
         return self._writer
 
     def _require_writable(self) -> None:
         if self.mode == "read":
-            raise read_only(str(self.path))
+            raise failures.read_only(str(self.path))
         if os.getpid() != self._pid:
             self._leave_parent()
+
+    def _open_for_writing(self) -> sqlite3.Connection:
         if self._closed:
-            raise StoreUnavailableError(f"The store {self.path} is closed.", subject=str(self.path), remedy="Open it again.")
+            raise self._closed_error()
         if self._writer is None:
-            with self._lock:
-                if self._writer is None:
-                    try:
-                        self._writer = self._open_writer()
-                    except sqlite3.Error as error:
-                        raise explained(error, self.path) from error
+            try:
+                self._writer = open_writer(self.path)
+            except sqlite3.Error as error:
+                raise failures.of_sqlite(error, self.path) from error
+        return self._writer
+
+    def _maintain(self, *statements: str) -> None:
+        self._require_writable()
+        with self._lock:
+            if self._depth:
+                raise StoreError(f"{statements[0]} inside a transaction.", subject=str(self.path), remedy="Call it afterwards.")
+            connection = self._open_for_writing()
+            try:
+                for statement in statements:
+                    connection.execute(statement).fetchall()
+            except sqlite3.Error as error:
+                raise failures.of_sqlite(error, self.path) from error
 
     def _leave_parent(self) -> None:
-        _abandoned.extend(self._idle)
+        _inherited.extend(self._idle)
         if self._writer is not None:
-            _abandoned.append(self._writer)
+            _inherited.append(self._writer)
         self._idle = []
         self._writer = None
         self._lock = threading.RLock()
         self._owner = self._depth = 0
         self._pid = os.getpid()
 
-    def _open_writer(self) -> sqlite3.Connection:
-        if (self.path.exists() and not os.access(self.path, os.W_OK)) or not os.access(self.path.parent, os.W_OK):
-            raise StoreReadOnlyError(
-                f"{self.path} cannot be written to.",
-                subject=str(self.path),
-                remedy="Give this user write permission, or set KGRAG_HOME to a folder that is writable.",
-            )
-        connection = self._connect(f"file:{_quoted(self.path)}")
-        connection.execute(f"PRAGMA page_size={_PAGE_SIZE}")
-        if connection.execute("PRAGMA journal_mode=WAL").fetchone()[0] != "wal":
-            raise StoreUnavailableError(
-                f"{self.path} cannot be shared between processes here.",
-                subject=str(self.path),
-                remedy="Set KGRAG_HOME to a folder on a local disk.",
-            )
-        connection.execute("PRAGMA synchronous=NORMAL")
-        connection.execute("PRAGMA secure_delete=OFF")
-        connection.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}")
-        connection.execute(f"PRAGMA journal_size_limit={_CHECKPOINT_PAGES * _PAGE_SIZE}")
-        return connection
-
-    def _open_reader(self) -> sqlite3.Connection:
-        connection = self._connect(f"file:{_quoted(self.path)}?mode=ro")
-        connection.execute(f"PRAGMA mmap_size={_READ_MMAP}")
-        return connection
-
-    def _connect(self, uri: str) -> sqlite3.Connection:
-        connection = sqlite3.connect(uri, uri=True, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
-        connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
-        connection.execute("PRAGMA temp_store=MEMORY")
-        return connection
-
-    def _check_format(self, connection: sqlite3.Connection) -> None:
-        application = connection.execute("PRAGMA application_id").fetchone()[0]
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if application == version == tables == 0 and self.mode == "write":
-            connection.executescript(
-                f"BEGIN IMMEDIATE; {self._schema}"
-                f"PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={self._version}; COMMIT;"
-            )
-            return
-        if application != APPLICATION_ID:
-            raise StoreCorruptError(
-                f"{self.path} is not a kgrag store.", subject=str(self.path), remedy="Move the file away, or check KGRAG_HOME."
-            )
-        if version > self._version:
-            raise StoreVersionError(
-                f"{self.path} has format {version}; this kgrag reads up to {self._version}.",
-                subject=str(self.path),
-                remedy="Upgrade kgrag, or index into another namespace.",
-            )
+    def _closed_error(self) -> StoreUnavailableError:
+        return StoreUnavailableError(f"The store {self.path} is closed.", subject=str(self.path), remedy="Open it again.")
 
 
-def explained(error: sqlite3.Error, path: Path) -> StoreError:
-    """The error of ours that says what this SQLite error means and what to do."""
-    code = getattr(error, "sqlite_errorcode", 0) or 0
-    primary = code & 0xFF
-    subject = str(path)
-    if primary == sqlite3.SQLITE_FULL or "disk is full" in str(error):
-        return StoreFullError(
-            f"No space is left for {path}; the last step was undone.", subject=subject, remedy="Free disk space and run again."
+def _check_format(connection: sqlite3.Connection, path: Path, version: int) -> None:
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    found = connection.execute("PRAGMA user_version").fetchone()[0]
+    if application != APPLICATION_ID:
+        raise StoreCorruptError(
+            f"{path} is not a kgrag store.", subject=str(path), remedy="Move the file away, or check KGRAG_HOME."
         )
-    if primary == sqlite3.SQLITE_READONLY:
-        return StoreReadOnlyError(f"{path} cannot be written to.", subject=subject, remedy="Make the file and its folder writable.")
-    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return StoreCorruptError(
-            f"{path} is damaged ({error}).",
-            subject=subject,
-            remedy="Restore it from a backup, or delete the namespace's folder and ingest again (paid answers stand in answers.db).",
+    if found > version:
+        raise StoreVersionError(
+            f"{path} has format {found}; this kgrag reads up to {version}.",
+            subject=str(path),
+            remedy="Upgrade kgrag, or index into another namespace.",
         )
-    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StoreUnavailableError(
-            f"{path} is being written by another process ({_WAIT_SECONDS:.0f} s waited).",
-            subject=subject,
-            remedy="Wait for the other run to end, then try again.",
-        )
-    if primary in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        return StoreUnavailableError(
-            f"{path} cannot be opened ({error}).", subject=subject, remedy="Check that the folder exists and its permissions."
-        )
-    return StoreError(f"{path}: {error}", subject=subject, remedy="See the message of SQLite above.")
 
 
-def read_only(thing: str) -> StoreReadOnlyError:
-    return StoreReadOnlyError(f"{thing} was opened for reading.", subject=thing, remedy='Open the stores with mode="write".')
-
-
-def _marks(count: int) -> str:
-    return "(" + ",".join("?" * count) + ")"
-
-
-def _quoted(path: Path) -> str:
-    return str(path.absolute()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+def _marks(values: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+    """Marks for the values, and the values filled up with the last one to a power of two: SQLite then prepares few
+    different statements."""
+    size = 1 << (len(values) - 1).bit_length()
+    return "(" + ",".join("?" * size) + ")", [*values, *[values[-1]] * (size - len(values))]

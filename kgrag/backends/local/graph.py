@@ -1,4 +1,6 @@
-"""GraphStore in SQLite: adjacency clustered by vertex, so a neighbourhood is one short range of one tree."""
+"""GraphStore in SQLite: a vertex's edges stand whole beside each other, so a neighbourhood is one short range of one tree.
+
+Each edge stands at both its ends; what finds it by id names its source only."""
 
 from __future__ import annotations
 
@@ -12,13 +14,16 @@ from kgrag.records import Community, decode, encode
 
 SCHEMA = """
 CREATE TABLE vertices (id TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE edges (id TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE adjacency (vertex TEXT NOT NULL, edge TEXT NOT NULL, other TEXT NOT NULL, PRIMARY KEY (vertex, edge)) WITHOUT ROWID;
+CREATE TABLE edges (id TEXT PRIMARY KEY, source TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE adjacency (vertex TEXT NOT NULL, edge TEXT NOT NULL, other TEXT NOT NULL, body BLOB NOT NULL,
+                        PRIMARY KEY (vertex, edge)) WITHOUT ROWID;
 CREATE TABLE lineage (unit TEXT NOT NULL, vertex TEXT NOT NULL, PRIMARY KEY (unit, vertex)) WITHOUT ROWID;
 CREATE TABLE communities (id TEXT PRIMARY KEY, level INTEGER NOT NULL, body BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE membership (entity TEXT NOT NULL, level INTEGER NOT NULL, community TEXT NOT NULL,
                          PRIMARY KEY (entity, level, community)) WITHOUT ROWID;
 """
+
+_EDGE = "SELECT body FROM edges JOIN adjacency ON vertex=source AND edge=id"
 
 _pack = msgspec.json.Encoder().encode
 _vertices = msgspec.json.Decoder(list[Vertex]).decode
@@ -45,9 +50,9 @@ class LocalGraph:
         with self._db.transaction():
             held_vertices, held_edges = self.vertices(vertices), self._edges_by_id(edges)
             self._drop_lineage(held_vertices.values())
-            self._db.execute_in("DELETE FROM vertices WHERE id IN (?)", vertices)
+            self._db.execute_in("DELETE FROM vertices WHERE id IN (...)", vertices)
             self._drop_adjacency(held_edges.values())
-            self._db.execute_in("DELETE FROM edges WHERE id IN (?)", edges)
+            self._db.execute_in("DELETE FROM edges WHERE id IN (...)", edges)
 
     def _put_vertices(self, vertices: Mapping[str, Vertex]) -> None:
         held = self.vertices(list(vertices))
@@ -63,14 +68,14 @@ class LocalGraph:
 
     def _put_edges(self, edges: Mapping[str, Edge]) -> None:
         held = self._edges_by_id(list(edges))
-        moved = [e for e in held.values() if (e.source_id, e.target_id) != (edges[e.id].source_id, edges[e.id].target_id)]
-        self._drop_adjacency(moved)
-        changed = {e.id for e in moved}
-        ordered = [edges[key] for key in sorted(edges) if held.get(key) != edges[key]]
-        self._db.executemany("INSERT OR REPLACE INTO edges VALUES (?,?)", [(e.id, _pack(e)) for e in ordered])
-        placed = [e for e in ordered if e.id in changed or e.id not in held]
-        ends = {(e.source_id, e.id, e.target_id) for e in placed} | {(e.target_id, e.id, e.source_id) for e in placed}
-        self._db.executemany("INSERT OR REPLACE INTO adjacency VALUES (?,?,?)", sorted(ends))
+        self._drop_adjacency(
+            e for e in held.values() if (e.source_id, e.target_id) != (edges[e.id].source_id, edges[e.id].target_id)
+        )
+        changed = [(edges[key], _pack(edges[key])) for key in sorted(edges) if held.get(key) != edges[key]]
+        self._db.executemany("INSERT OR REPLACE INTO edges VALUES (?,?)", [(e.id, e.source_id) for e, _ in changed])
+        places = {(e.source_id, e.id, e.target_id, body) for e, body in changed}
+        places |= {(e.target_id, e.id, e.source_id, body) for e, body in changed}
+        self._db.executemany("INSERT OR REPLACE INTO adjacency VALUES (?,?,?,?)", sorted(places))
 
     def _drop_lineage(self, vertices: Iterable[Vertex]) -> None:
         self._db.executemany(
@@ -85,25 +90,28 @@ class LocalGraph:
     # ------------------------------------------------------------ reading
 
     def vertices(self, ids: Sequence[str]) -> dict[str, Vertex]:
-        found = self._db.rows_in("SELECT body FROM vertices WHERE id IN (?)", ids)
+        found = self._db.rows_in("SELECT body FROM vertices WHERE id IN (...)", ids)
         return {vertex.id: vertex for vertex in _vertices(_array(found))}
 
     def incident(self, ids: Sequence[str], *, cap: int | None = None) -> list[Edge]:
-        wanted = {edge for _, edge, _ in self._adjacent(dict.fromkeys(ids), cap)}
-        return _in_order(self._edges_by_id(list(wanted)).values())
+        if cap is None:
+            found = self._db.rows_in("SELECT body FROM adjacency WHERE vertex IN (...)", ids)
+        else:
+            found = self._db.rows_each(
+                "SELECT body FROM adjacency WHERE vertex=? ORDER BY edge LIMIT ?", [(key, cap) for key in dict.fromkeys(ids)]
+            )
+        return _in_order(_edges(_array(found)))
 
     def among(self, ids: Sequence[str], *, cap: int | None = None) -> list[Edge]:
-        inside = dict.fromkeys(ids)
+        inside = _pack(list(dict.fromkeys(ids))).decode()
+        sql = "SELECT vertex, body FROM adjacency WHERE other IN (SELECT value FROM json_each(?)) AND vertex IN (...) ORDER BY vertex, edge"
         taken: dict[str, int] = {}
-        wanted: set[str] = set()
-        for vertex, edge, other in self._adjacent(inside, None):
-            if other not in inside:
-                continue
-            count = taken.get(vertex, 0)
-            if cap is None or count < cap:
-                taken[vertex] = count + 1
-                wanted.add(edge)
-        return _in_order(self._edges_by_id(list(wanted)).values())
+        bodies: list[tuple[bytes]] = []
+        for vertex, body in self._db.rows_in(sql, ids, inside):
+            count = taken[vertex] = taken.get(vertex, 0) + 1
+            if cap is None or count <= cap:
+                bodies.append((body,))
+        return _in_order(_edges(_array(bodies)))
 
     def expand(self, seeds: Mapping[str, int], *, hops: int, cap: int) -> dict[str, int]:
         reached: dict[str, int] = dict.fromkeys(self.vertices(list(seeds)), 0)
@@ -118,7 +126,9 @@ class LocalGraph:
                 missing = [v for v in frontier if v not in neighbours]
                 for vertex in missing:
                     neighbours[vertex] = []
-                for vertex, _, other in self._adjacent(dict.fromkeys(missing), cap):
+                for vertex, other in self._db.rows_each(
+                    "SELECT vertex, other FROM adjacency WHERE vertex=? ORDER BY edge LIMIT ?", [(v, cap) for v in missing]
+                ):
                     neighbours[vertex].append(other)
                 following: list[str] = []
                 for vertex in frontier:
@@ -135,12 +145,14 @@ class LocalGraph:
 
     def citing(self, unit_ids: Sequence[str]) -> dict[str, list[str]]:
         cited: dict[str, list[str]] = {}
-        for unit, vertex in self._db.rows_in("SELECT unit, vertex FROM lineage WHERE unit IN (?) ORDER BY unit, vertex", unit_ids):
+        for unit, vertex in self._db.rows_in(
+            "SELECT unit, vertex FROM lineage WHERE unit IN (...) ORDER BY unit, vertex", unit_ids
+        ):
             cited.setdefault(unit, []).append(vertex)
         return cited
 
     def scan_edges(self, *, after: str = "", limit: int = 10_000) -> list[Edge]:
-        return _edges(_array(self._db.rows("SELECT body FROM edges WHERE id>? ORDER BY id LIMIT ?", (after, limit))))
+        return _edges(_array(self._db.rows(f"{_EDGE} WHERE id>? ORDER BY id LIMIT ?", (after, limit))))
 
     def scan_vertices(self, *, after: str = "", limit: int = 10_000) -> list[Vertex]:
         return _vertices(_array(self._db.rows("SELECT body FROM vertices WHERE id>? ORDER BY id LIMIT ?", (after, limit))))
@@ -149,19 +161,8 @@ class LocalGraph:
         found = self._db.rows("SELECT (SELECT count(*) FROM vertices), (SELECT count(*) FROM edges)")[0]
         return int(found[0]), int(found[1])
 
-    def _adjacent(self, vertices: Mapping[str, None], cap: int | None) -> list[tuple[str, str, str]]:
-        """(vertex, edge, other end), each vertex's edges in id order and at most ``cap`` of them."""
-        if cap is None:
-            return self._db.rows_in(
-                "SELECT vertex, edge, other FROM adjacency WHERE vertex IN (?) ORDER BY vertex, edge", list(vertices)
-            )
-        found: list[tuple[str, str, str]] = []
-        for vertex in vertices:
-            found += self._db.rows("SELECT vertex, edge, other FROM adjacency WHERE vertex=? ORDER BY edge LIMIT ?", (vertex, cap))
-        return found
-
     def _edges_by_id(self, ids: Sequence[str]) -> dict[str, Edge]:
-        return {edge.id: edge for edge in _edges(_array(self._db.rows_in("SELECT body FROM edges WHERE id IN (?)", ids)))}
+        return {edge.id: edge for edge in _edges(_array(self._db.rows_in(f"{_EDGE} WHERE id IN (...)", ids)))}
 
     # ------------------------------------------------------------ communities
 
@@ -169,12 +170,12 @@ class LocalGraph:
         new = {c.id: c for c in communities}
         with self._db.transaction():
             touched = [*new, *gone]
-            held = self._db.rows_in("SELECT body FROM communities WHERE id IN (?)", touched)
+            held = self._db.rows_in("SELECT body FROM communities WHERE id IN (...)", touched)
             self._db.executemany(
                 "DELETE FROM membership WHERE entity=? AND level=? AND community=?",
                 [(entity, c.level, c.id) for (body,) in held for c in [decode(body, Community)] for entity in c.entity_ids],
             )
-            self._db.execute_in("DELETE FROM communities WHERE id IN (?)", touched)
+            self._db.execute_in("DELETE FROM communities WHERE id IN (...)", touched)
             self._db.executemany(
                 "INSERT INTO communities VALUES (?,?,?)", [(c.id, c.level, encode(c)) for _, c in sorted(new.items())]
             )
@@ -185,13 +186,13 @@ class LocalGraph:
 
     def communities(self, ids: Sequence[str] | None = None) -> list[Community]:
         sql = "SELECT body FROM communities"
-        found = self._db.rows(sql) if ids is None else self._db.rows_in(f"{sql} WHERE id IN (?)", ids)
+        found = self._db.rows(sql) if ids is None else self._db.rows_in(f"{sql} WHERE id IN (...)", ids)
         return sorted((decode(body, Community) for (body,) in found), key=lambda c: (c.level, c.id))
 
     def communities_of(self, entity_ids: Sequence[str]) -> dict[str, list[str]]:
         of: dict[str, list[str]] = {}
         found = self._db.rows_in(
-            "SELECT entity, community FROM membership WHERE entity IN (?) ORDER BY entity, level, community", entity_ids
+            "SELECT entity, community FROM membership WHERE entity IN (...) ORDER BY entity, level, community", entity_ids
         )
         for entity, community in found:
             of.setdefault(entity, []).append(community)
@@ -203,5 +204,6 @@ def _array(rows: Sequence[tuple[bytes]]) -> bytes:
     return b"[" + b",".join([body for (body,) in rows]) + b"]"
 
 
-def _in_order(edges: Iterable[Edge]) -> list[Edge]:
-    return sorted(edges, key=lambda e: (e.source_id, e.target_id, e.id))
+def _in_order(edges: Sequence[Edge]) -> list[Edge]:
+    """Each once, by (source, target, id)."""
+    return sorted({edge.id: edge for edge in edges}.values(), key=lambda e: (e.source_id, e.target_id, e.id))

@@ -17,8 +17,9 @@ from typing import Any
 import msgspec
 import tantivy
 
+from kgrag.backends.local import failures
 from kgrag.backends.local.published import REBUILD, LexicalState
-from kgrag.errors import StoreCorruptError, StoreError, StoreFullError, StoreReadOnlyError, StoreUnavailableError
+from kgrag.errors import StoreCorruptError, StoreError, StoreUnavailableError
 
 _K1_PLUS_1 = 2.2
 _ANALYZER = "spaces"
@@ -161,12 +162,10 @@ def _opened(folder: Path) -> tuple[Any, bool]:
 
 def _explained(error: ValueError, folder: Path) -> StoreError:
     text, subject = str(error), str(folder)
-    if "No space left" in text or "File too large" in text or "StorageFull" in text or "quota" in text:
-        return StoreFullError(
-            f"No space is left for {folder}.", subject=subject, remedy="Free disk space and run again; nothing committed is lost."
-        )
+    if any(sign in text for sign in ("No space left", "StorageFull", "File too large", "FileTooLarge", "quota")):
+        return failures.full(subject)
     if "PermissionDenied" in text or "ReadOnlyFilesystem" in text:
-        return StoreReadOnlyError(f"{folder} cannot be written to.", subject=subject, remedy="Make the folder writable.")
+        return failures.not_writable(subject)
     if "LockBusy" in text:
         return StoreUnavailableError(f"{folder} is being written by another process.", subject=subject, remedy="Try again later.")
     return StoreCorruptError(f"{folder} is damaged ({text}).", subject=subject, remedy=REBUILD)

@@ -6,7 +6,6 @@ Readers notice a newly published state by the time of ``search.json`` and never 
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import os
 import shutil
@@ -18,17 +17,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from kgrag.backends.local import published
+from kgrag.backends.local import failures, published
 from kgrag.backends.local.columns import Columns, ColumnsWriter, intact
-from kgrag.backends.local.database import Database, read_only
+from kgrag.backends.local.database import Database
 from kgrag.backends.local.published import REBUILD, CollectionState, ColumnsState, LexicalState, State
-from kgrag.errors import (
-    StoreCorruptError,
-    StoreError,
-    StoreFullError,
-    StoreReadOnlyError,
-    StoreUnavailableError,
-)
+from kgrag.errors import StoreCorruptError, StoreError, StoreUnavailableError
 from kgrag.ports import COLLECTIONS
 
 if TYPE_CHECKING:
@@ -143,13 +136,13 @@ class Projections:
         """Take in every committed row and removal; ``anew`` writes all files from nothing. Writes nothing where
         nothing changed."""
         if self._db.mode == "read":
-            raise read_only(str(self._folder))
+            raise failures.read_only(str(self._folder))
         if self._db.in_transaction:
             raise StoreError(
                 "refresh() inside a transaction would not see its rows.", subject=str(self._folder), remedy="Call it afterwards."
             )
         self._db.check_fence()
-        with _file_errors(self._folder), self._only_one():
+        with failures.of_files(self._folder), self._only_one():
             self._refresh(anew)
         self._db.checkpoint()
 
@@ -317,20 +310,3 @@ class Projections:
 
 def _up_to_date(entry: CollectionState, marks: _Marks) -> bool:
     return all((part.slot, part.gone) == (marks.slot, marks.gone) for part in (entry.columns, entry.lexical))
-
-
-@contextlib.contextmanager
-def _file_errors(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        subject = str(error.filename or folder)
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise StoreFullError(
-                f"No space is left for {subject}.", subject=subject, remedy="Free disk space and run again; nothing is lost."
-            ) from error
-        if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-            raise StoreReadOnlyError(
-                f"{subject} cannot be written to.", subject=subject, remedy="Make the namespace's folder writable."
-            ) from error
-        raise StoreError(f"{subject}: {error}", subject=subject, remedy="See the system's message above.") from error

@@ -43,17 +43,17 @@ class LocalRecords:
             )
 
     def get(self, unit_ids: Sequence[str]) -> dict[str, UnitRecord]:
-        found = self._db.rows_in("SELECT unit, body FROM records WHERE unit IN (?)", unit_ids)
+        found = self._db.rows_in("SELECT unit, body FROM records WHERE unit IN (...)", unit_ids)
         return {unit: decode(body, UnitRecord) for unit, body in found}
 
     def delete(self, unit_ids: Iterable[str]) -> None:
         units = list(unit_ids)
         with self._db.transaction():
             self._drop_statements(units)
-            self._db.execute_in("DELETE FROM records WHERE unit IN (?)", units)
+            self._db.execute_in("DELETE FROM records WHERE unit IN (...)", units)
 
     def groups_of(self, unit_ids: Sequence[str]) -> set[str]:
-        found = self._db.rows_in("SELECT groups FROM records WHERE unit IN (?)", unit_ids)
+        found = self._db.rows_in("SELECT groups FROM records WHERE unit IN (...)", unit_ids)
         return {group for (groups,) in found for group in groups.split()}
 
     def statements(self, groups: Sequence[str]) -> Iterator[Statement]:
@@ -69,7 +69,7 @@ class LocalRecords:
         return int(self._db.rows("SELECT count(*) FROM records")[0][0])
 
     def _drop_statements(self, units: list[str]) -> None:
-        known = self._db.rows_in("SELECT unit, groups FROM records WHERE unit IN (?)", units)
+        known = self._db.rows_in("SELECT unit, groups FROM records WHERE unit IN (...)", units)
         self._db.executemany(
             "DELETE FROM statements WHERE item=? AND unit=?", ((group, unit) for unit, groups in known for group in groups.split())
         )

@@ -62,8 +62,10 @@ class _Held(msgspec.Struct, frozen=True):
 class Rows:
     """Reads and writes of rows; every write joins the database's transaction."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, dimension: int | None = None) -> None:
+        """``dimension`` is what the first vector must have; None: any."""
         self._db = database
+        self._expected = dimension or 0
         self._masks: dict[bytes, NDArray[np.bool_]] = {}
 
     # ------------------------------------------------------------ writing
@@ -80,7 +82,7 @@ class Rows:
         vectors = self._checked_vectors([row for row in batch.values() if row.vector is not None])
         held = {
             row[0]: _Held(*row[1:])
-            for row in self._db.rows_in(f"SELECT id, slot, metadata, digest, tokens FROM {name} WHERE id IN (?)", list(batch))
+            for row in self._db.rows_in(f"SELECT id, slot, metadata, digest, tokens FROM {name} WHERE id IN (...)", list(batch))
         }
         slot = self._db.rows("SELECT next_slot FROM collections WHERE name=?", (name,))[0][0]
         same: list[tuple[bytes, int]] = []
@@ -118,7 +120,7 @@ class Rows:
     def delete(self, collection: Collection, ids: Iterable[str]) -> None:
         name = checked(collection)
         with self._db.transaction():
-            self._drop(name, self._db.rows_in(f"SELECT slot FROM {name} WHERE id IN (?)", list(ids)))
+            self._drop(name, self._db.rows_in(f"SELECT slot FROM {name} WHERE id IN (...)", list(ids)))
 
     def _drop(self, name: str, slots: Sequence[tuple[int]]) -> None:
         if not slots:
@@ -134,10 +136,7 @@ class Rows:
         if not rows:
             return {}
         arrays = {row.id: np.ascontiguousarray(row.vector, np.float32) for row in rows}
-        dimension = self.dimension()
-        shapes = {array.shape for array in arrays.values()}
-        if not dimension and len(shapes) == 1:
-            dimension = int(np.prod(next(iter(shapes))))
+        dimension = self.dimension() or self._expected or next(iter(arrays.values())).size
         for key, array in arrays.items():
             if array.shape != (dimension,):
                 raise wrong_dimension(key, array.shape, dimension)
@@ -151,7 +150,9 @@ class Rows:
         """The metadata number of each row, new metadata stored."""
         bodies = {row.id: _json(row.metadata) if row.metadata else b"{}" for row in rows}
         distinct = {_json(row.metadata) if row.metadata else b"{}": row.metadata or {} for row in rows}
-        numbers = {bytes(b): n for b, n in self._db.rows_in("SELECT body, number FROM metadata WHERE body IN (?)", list(distinct))}
+        numbers = {
+            bytes(b): n for b, n in self._db.rows_in("SELECT body, number FROM metadata WHERE body IN (...)", list(distinct))
+        }
         values: set[tuple[str, str, int]] = set()
         for body in distinct:
             if body in numbers:
@@ -162,18 +163,25 @@ class Rows:
         self._db.executemany("INSERT INTO metadata_values VALUES (?,?,?)", sorted(values))
         return {key: numbers[body] for key, body in bodies.items()}
 
+    def forget_unused_metadata(self) -> None:
+        """Erase metadata that no row has any more."""
+        used = " UNION ".join(f"SELECT metadata FROM {c}" for c in COLLECTIONS)
+        with self._db.transaction():
+            for table in ("metadata_values", "metadata"):
+                self._db.execute(f"DELETE FROM {table} WHERE number <> 0 AND number NOT IN ({used})")
+
     # ------------------------------------------------------------ reading
 
     def get(self, collection: Collection, ids: Sequence[str]) -> dict[str, bytes]:
-        return dict(self._db.rows_in(f"SELECT id, body FROM {checked(collection)} WHERE id IN (?)", ids))
+        return dict(self._db.rows_in(f"SELECT id, body FROM {checked(collection)} WHERE id IN (...)", ids))
 
     def vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, Vector]:
         name = checked(collection)
-        sql = f"SELECT id, vector FROM {name} JOIN {name}_vectors USING (slot) WHERE id IN (?)"
+        sql = f"SELECT id, vector FROM {name} JOIN {name}_vectors USING (slot) WHERE id IN (...)"
         return {key: np.frombuffer(blob, np.float32) for key, blob in self._db.rows_in(sql, ids)}
 
     def vector_digests(self, collection: Collection, ids: Sequence[str]) -> dict[str, str]:
-        return dict(self._db.rows_in(f"SELECT id, digest FROM {checked(collection)} WHERE digest<>'' AND id IN (?)", ids))
+        return dict(self._db.rows_in(f"SELECT id, digest FROM {checked(collection)} WHERE digest<>'' AND id IN (...)", ids))
 
     def scan(self, collection: Collection, *, after: str = "", limit: int = 1000) -> list[tuple[str, bytes]]:
         return self._db.rows(f"SELECT id, body FROM {checked(collection)} WHERE id>? ORDER BY id LIMIT ?", (after, limit))
@@ -182,20 +190,22 @@ class Rows:
         return int(self._db.rows(f"SELECT count(*) FROM {checked(collection)}")[0][0])
 
     def dimension(self) -> int:
-        """Of the stored vectors; 0 before the first."""
-        return int(self._db.rows("SELECT dimension FROM search")[0][0])
+        """Of the stored vectors; 0 where there is none."""
+        held = " OR ".join(f"EXISTS (SELECT 1 FROM {c}_vectors)" for c in COLLECTIONS)
+        found = self._db.rows(f"SELECT dimension FROM search WHERE {held}")
+        return int(found[0][0]) if found else 0
 
     def _slots_of(self, collection: str, ids: Sequence[str]) -> list[int]:
-        return [slot for (slot,) in self._db.rows_in(f"SELECT slot FROM {checked(collection)} WHERE id IN (?)", ids)]
+        return [slot for (slot,) in self._db.rows_in(f"SELECT slot FROM {checked(collection)} WHERE id IN (...)", ids)]
 
     def _ids_of(self, collection: str, slots: Sequence[int]) -> dict[int, str]:
-        return dict(self._db.rows_in(f"SELECT slot, id FROM {checked(collection)} WHERE slot IN (?)", slots))
+        return dict(self._db.rows_in(f"SELECT slot, id FROM {checked(collection)} WHERE slot IN (...)", slots))
 
     # ------------------------------------------------------------ filters
 
     def passing(self, collection: Collection, ids: Sequence[str], filter: Filter) -> set[str]:
         mask = self.mask(filter)
-        found = self._db.rows_in(f"SELECT id, metadata FROM {checked(collection)} WHERE id IN (?)", ids)
+        found = self._db.rows_in(f"SELECT id, metadata FROM {checked(collection)} WHERE id IN (...)", ids)
         return {key for key, number in found if mask[number]}
 
     def mask(self, filter: Filter) -> NDArray[np.bool_]:
@@ -224,7 +234,7 @@ class Rows:
                 found = self._db.rows("SELECT number FROM metadata_values WHERE field=?", (field,))
             case Term(field, wanted):
                 values = [canonical(value) for value in wanted]
-                found = self._db.rows_in("SELECT number FROM metadata_values WHERE field=? AND value IN (?)", values, field)
+                found = self._db.rows_in("SELECT number FROM metadata_values WHERE field=? AND value IN (...)", values, field)
             case Range(field):
                 verdicts: dict[str, bool] = {}
                 found = []

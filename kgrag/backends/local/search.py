@@ -37,8 +37,8 @@ _GATHERED_SHARE = 0.1
 class LocalSearch(Rows):
     """``kgrag.ports.SearchStore``. A row is visible to ``lexical`` and ``nearest`` from the refresh after its commit."""
 
-    def __init__(self, database: Database, folder: Path) -> None:
-        super().__init__(database)
+    def __init__(self, database: Database, folder: Path, dimension: int | None = None) -> None:
+        super().__init__(database, dimension)
         self._projections = Projections(folder, database)
 
     def refresh(self) -> None:

@@ -31,7 +31,7 @@ class LocalStatus:
         self._db = database
 
     def get(self, ids: Sequence[str]) -> dict[str, DocumentStatus]:
-        found = self._db.rows_in("SELECT id, body FROM documents WHERE id IN (?)", ids)
+        found = self._db.rows_in("SELECT id, body FROM documents WHERE id IN (...)", ids)
         return {key: decode(body, DocumentStatus) for key, body in found}
 
     def put(self, documents: Iterable[DocumentStatus]) -> None:
@@ -45,7 +45,7 @@ class LocalStatus:
 
     def delete(self, ids: Iterable[str]) -> None:
         with self._db.transaction():
-            self._db.execute_in("DELETE FROM documents WHERE id IN (?)", list(ids))
+            self._db.execute_in("DELETE FROM documents WHERE id IN (...)", list(ids))
 
     def of_scope(self, scope: str, *, after: str = "", limit: int = 1000) -> list[DocumentStatus]:
         return self._documents(

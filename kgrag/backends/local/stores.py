@@ -32,7 +32,8 @@ class LocalStores:
         self._paid: Database | None = None
         if mode == "write" or paid.exists():
             self._paid = Database(paid, schema=answers.SCHEMA, version=answers.FORMAT, mode=mode, create=mode == "write")
-        self.search = LocalSearch(self._index, folder)
+        self.search = LocalSearch(self._index, folder, dimension)
+        self._check_dimension(dimension)
         self.records = LocalRecords(self._index)
         self.graph = LocalGraph(self._index)
         self.status = LocalStatus(self._index)
@@ -47,6 +48,25 @@ class LocalStores:
 
     def transaction(self) -> AbstractContextManager[None]:
         return self._index.transaction()
+
+    def compact(self) -> None:
+        """Write every file anew without anything that was deleted: afterwards no byte of it is left in the folder."""
+        self.search.forget_unused_metadata()
+        self._index.vacuum()
+        self.search.rebuild()
+        self._index.vacuum()
+        if self._paid is not None:
+            self._paid.vacuum()
+
+    def _check_dimension(self, dimension: int | None) -> None:
+        held = self.search.dimension()
+        if dimension and held and held != dimension:
+            self.close()
+            raise ConfigurationError(
+                f"{self.folder} holds vectors of {held} dimensions; the embedding model gives {dimension}.",
+                subject=str(self.folder),
+                remedy="Use the embedding model the index was built with, or build it anew (`kgrag ingest --reset`).",
+            )
 
     def close(self) -> None:
         self._index.close()
