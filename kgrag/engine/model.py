@@ -142,7 +142,7 @@ class ModelEngine:
             return None
         try:
             parsed = task.parse(without_reasoning(body.decode("utf-8", "surrogatepass")), input, False)
-        except OutputError:
+        except (OutputError, UnicodeDecodeError):
             return None
         return Outcome(value=parsed.value, answers=(key,), usage=Usage(stored=1), dropped=parsed.dropped)
 

@@ -110,9 +110,9 @@ class OpenAIServer:
         app.router.add_post("/v1/embeddings", self._embeddings)
         app.router.add_get("/stats", self._stats)
         app.router.add_post("/reset", self._reset)
-        self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
+        self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.5)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self._host, self._port, backlog=1024, shutdown_timeout=0.5)
+        site = web.TCPSite(self._runner, self._host, self._port, backlog=1024)
         await site.start()
         host, port = self._runner.addresses[0][:2]
         self.url = f"http://{host}:{port}/v1"

@@ -16,7 +16,7 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 
-from kgrag.backends.local.endpoint import Endpoint
+from kgrag.backends.local.endpoint import Endpoint, sendable
 from kgrag.engine.settings import EmbeddingModelSettings
 from kgrag.errors import ConfigurationError, MissingExtraError
 from kgrag.ids import digest
@@ -134,7 +134,7 @@ class OpenAIEmbedder:
             if batch and (len(batch) >= self._settings.batch_size or tokens + size > self._settings.batch_tokens):
                 yield batch, tokens
                 batch, tokens = [], 0
-            batch.append(text or " ")  # the API refuses an empty text
+            batch.append(sendable(text) or " ")  # the API refuses an empty text
             tokens += size
         if batch:
             yield batch, tokens
@@ -267,7 +267,5 @@ def missing(package: str) -> MissingExtraError:
 
 
 def _c_string(text: str) -> str:
-    """Without NUL characters, at which C stops reading, and without lone surrogates, which have no UTF-8."""
-    if "\0" in text:
-        text = text.replace("\0", " ")
-    return text.encode("utf-8", "replace").decode("utf-8")
+    """Without NUL characters, at which C stops reading."""
+    return sendable(text.replace("\0", " "))

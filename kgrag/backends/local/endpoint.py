@@ -231,6 +231,11 @@ class Endpoint:
         return session
 
 
+def sendable(text: str) -> str:
+    """The text with lone surrogates, which have no UTF-8, as question marks."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def _told(body: bytes) -> tuple[str, str, str]:
     """(message, code, field) of an error body in any of the shapes that compatible servers use."""
     try:

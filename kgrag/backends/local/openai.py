@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from kgrag.backends.local.endpoint import Endpoint
+from kgrag.backends.local.endpoint import Endpoint, sendable
 from kgrag.engine.settings import ModelSettings
 from kgrag.ids import digest
 from kgrag.ports import Message, Reply
@@ -108,7 +108,10 @@ class OpenAIChat:
         body = {**self._fixed, "messages": messages, **(options or {})}
         if limit:
             body[self._settings.token_limit_field] = limit
-        return _write(body)
+        try:
+            return _write(body)
+        except UnicodeEncodeError:
+            return _write({**body, "messages": [Message(m.role, sendable(m.content)) for m in messages]})
 
     def _completion(self, data: bytes, partial: bool = False) -> _Completion:
         try:
