@@ -124,7 +124,7 @@ class ModelEngine:
         try:
             parsed = self._parsed(task, input, reply)
         except OutputError as error:
-            text, parsed, fixing = await self._repaired(task, input, error)
+            text, parsed, fixing = await self._repaired(task, input, without_reasoning(text), error)
             usage += fixing
         if reply.finish == "length" or not task.stored or self._writer is None:
             return Outcome(value=parsed.value, usage=usage, dropped=parsed.dropped)
@@ -163,14 +163,14 @@ class ModelEngine:
             ) from error
         return Parsed(value=parsed.value, dropped=max(parsed.dropped, 1)) if cut else parsed
 
-    async def _repaired(self, task: Task[I, O], input: I, error: OutputError) -> tuple[str, Parsed[O], Usage]:
+    async def _repaired(self, task: Task[I, O], input: I, text: str, error: OutputError) -> tuple[str, Parsed[O], Usage]:
         """(repaired reply, what it says, what the repair cost), or OutputError with the first reply."""
-        question = FixInput(instructions=task.instructions, reply=error.reply, problem=error.message)
+        question = FixInput(instructions=task.instructions, reply=text, problem=error.message)
         failure = OutputError(
             f"The reply to '{task.name}' does not have the form asked for, and repairing it failed too. {error.message}",
             subject=task.name,
             remedy="A larger model, or another one for the role 'fixing', may do better.",
-            reply=error.reply,
+            reply=text,
         )
         reply = await self._model(FIX.role).complete(FIX.messages(question), max_tokens=FIX.max_tokens)
         usage = self._paid(FIX.role, reply.usage)

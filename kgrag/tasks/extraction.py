@@ -189,8 +189,8 @@ def _made(found: tuple[list[Sequence[str]], int] | None, make: Callable[[Sequenc
 
 
 def _tidy(reply: str, *tags: str) -> str:
-    """Tags are rewritten only where an item has attributes, or none is spelt as asked."""
-    if any(f"<{tag} " in reply for tag in tags) or not any(f"<{tag}>" in reply for tag in tags):
+    """Tags are rewritten only where an item has attributes, or no item of a kind is spelt as asked."""
+    if any(f"<{tag} " in reply or f"<{tag}>" not in reply for tag in tags):
         return canonical_tags(reply, _TAGS)
     return reply
 

@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"-?\d+(?:[.,]\d+)?")
 _NOTHING = frozenset({"", "none", "n/a", "null", "-"})
 _TAG = re.compile(r"<(/?)([A-Za-z_]+)(?:\s[^<>]*)?>")
 _SENTENCE_END = re.compile(r"[.!?…](?=[\"'”’)\]]*(?:\s|$))[\"'”’)\]]*|[。！？।؟]|\n\s*\n")
-_FENCE = re.compile(r"\s*```[\w-]*\s*\n(.*?)(?:\n\s*```\s*)?$", re.DOTALL)
+_FENCE = re.compile(r"```[\w-]*[ \t]*\n")
 
 
 def without_reasoning(reply: str) -> str:
@@ -112,9 +112,8 @@ def plain(reply: str, *, fenced: bool = True) -> str:
     """The text of a reply that should be nothing but text: without a code fence around it where models
     put one (``fenced``). Raises OutputError where nothing is left."""
     text = reply.strip()
-    if fenced and text.startswith("```"):
-        found = _FENCE.match(text)
-        text = found.group(1).strip() if found else text
+    if fenced and (opening := _FENCE.match(text)):
+        text = text[opening.end() :].removesuffix("```").strip()
     if not text:
         raise OutputError("The reply is empty.", reply=reply)
     return text
