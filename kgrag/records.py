@@ -339,6 +339,15 @@ class Context(Record, frozen=True, kw_only=True):
     notes: list[str] = []
     usage: Usage = Usage()
 
+    @property
+    def hits(self) -> list[Hit]:
+        """The ranked text units."""
+        return self.of("text_unit")
+
+    def of(self, kind: HitKind) -> list[Hit]:
+        """The ranked items of one kind."""
+        return [hit for section in self.sections if section.kind == kind for hit in section.hits]
+
 
 class Citation(Record, frozen=True, kw_only=True):
     """What ``[number]`` in an answer stands for; ``quote`` is the cited unit's text."""

@@ -25,7 +25,7 @@ from kgrag.query.question import Question, SearchType, Tokeniser
 from kgrag.query.settings import SearchSettings
 from kgrag.query.strategies.registry import Registry
 from kgrag.query.strategies.strategy import Strategy, StrategySpec
-from kgrag.records import Answer, Context, Hit, HitKind
+from kgrag.records import Answer, Context, DocumentStatus, HitKind
 
 
 class Options(TypedDict, total=False):
@@ -119,6 +119,10 @@ class QueryEngine:
             raise _late(limit) from error
         yield answer
 
+    async def documents(self, *, after: str = "", limit: int = 1000) -> list[DocumentStatus]:
+        """Documents in the order of their ids, those with an id greater than ``after``."""
+        return await self._access.one(lambda: self._access.status.scan(after=after, limit=limit))
+
     async def aclose(self) -> None:
         """Release the engine's own threads, and what was made for it."""
         self._access.close()
@@ -201,11 +205,6 @@ class QueryEngine:
             wanted = [Fused(id, 0.0, ()) for id in sorted(missing)]
             units.update({hit.id: hit for hit in await read_units(question, wanted)})
         return draft.finish(units)
-
-
-def hits_of(context: Context, kind: HitKind = "text_unit") -> list[Hit]:
-    """The ranked hits of one kind."""
-    return [hit for section in context.sections if section.kind == kind for hit in section.hits]
 
 
 def _checked(text: str, longest: int) -> str:

@@ -7,7 +7,6 @@ import pytest
 
 from kgrag.backends.local.stores import LocalStores
 from kgrag.query.bridge import BridgeSettings, bridged, shared_out
-from kgrag.query.engine import hits_of
 from kgrag.query.settings import SearchSettings
 from tests.query.library import Passage, query_engine, write_index
 
@@ -43,7 +42,7 @@ QUESTION = "In which city was the director of Angi Vera born?"
 
 async def titles(stores: LocalStores, bridge: BridgeSettings) -> list[str]:
     settings = SearchSettings(bridge=bridge)
-    return [hit.title for hit in hits_of(await query_engine(stores, settings=settings).search(QUESTION, strategy="bridge"))]
+    return [hit.title for hit in (await query_engine(stores, settings=settings).search(QUESTION, strategy="bridge")).hits]
 
 
 async def test_the_second_hop_is_found_over_the_bridge(tmp_path: Path) -> None:
@@ -63,11 +62,11 @@ async def test_the_second_hop_is_found_over_the_bridge(tmp_path: Path) -> None:
 async def test_titles_named_in_the_question_lead_home_in_every_script(films: LocalStores) -> None:
     for question, title in (("tell me about free guy", "Free Guy"), ("请介绍战国无双3这个游戏", "战国无双3")):
         context = await query_engine(films).search(question, strategy="bridge")
-        top = hits_of(context)[0]
+        top = context.hits[0]
         assert top.title == title
         assert "named_homes" in top.sources
 
 
 async def test_bridges_keep_to_the_filter(films: LocalStores) -> None:
     context = await query_engine(films).search("Who made Angi Vera?", strategy="bridge", filter={"year": 1978})
-    assert {hit.title for hit in hits_of(context)} == {"Angi Vera"}
+    assert {hit.title for hit in context.hits} == {"Angi Vera"}

@@ -17,7 +17,6 @@ from kgrag.errors import (
     UnknownNamespaceError,
     UnknownStrategyError,
 )
-from kgrag.query.engine import hits_of
 from kgrag.query.settings import SearchSettings
 from kgrag.records import Answer
 from tests.query.library import ScriptedEngine, WordEmbedder, query_engine, write_index
@@ -30,7 +29,7 @@ QUESTION = "Where was Pál Gábor born?"
 async def test_every_strategy_returns_ranked_located_text_units(films: LocalStores, embedder: WordEmbedder, strategy: str) -> None:
     engine = query_engine(films, embedder=embedder)
     context = await engine.search(QUESTION, strategy=strategy, top_k=3)
-    hits = hits_of(context)
+    hits = context.hits
     assert context.strategy == strategy
     assert [hit.rank for hit in hits] == [1, 2, 3]
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
@@ -46,7 +45,7 @@ async def test_every_strategy_returns_ranked_located_text_units(films: LocalStor
 async def test_every_strategy_works_without_vectors(tmp_path: Path, strategy: str) -> None:
     stores = await write_index(tmp_path)
     context = await query_engine(stores).search(QUESTION, strategy=strategy)
-    assert "Pál Gábor" in {hit.title for hit in hits_of(context)}
+    assert "Pál Gábor" in {hit.title for hit in context.hits}
     stores.close()
 
 
@@ -55,7 +54,7 @@ async def test_every_strategy_works_with_vectors_of_text_units_only(tmp_path: Pa
     embedder = WordEmbedder()
     stores = await write_index(tmp_path, embedder=embedder, vectors=["text_units", "reports"])
     context = await query_engine(stores, embedder=embedder).search(QUESTION, strategy=strategy)
-    assert "Pál Gábor" in {hit.title for hit in hits_of(context)}
+    assert "Pál Gábor" in {hit.title for hit in context.hits}
     assert all(call == [QUESTION] for call in embedder.calls)
     stores.close()
 
@@ -73,10 +72,10 @@ async def test_a_filter_holds_in_every_kind(films: LocalStores, embedder: WordEm
     context = await engine.search(
         QUESTION, strategy=strategy, filter=where, kinds=("text_unit", "entity", "relationship", "report")
     )
-    hits = hits_of(context)
+    hits = context.hits
     assert hits
     assert {hit.title for hit in hits} <= {"Pál Gábor", "Budapest"}
-    passing = {hit.id for hit in hits_of(await engine.search("Budapest Gábor", strategy="naive", filter=where, top_k=50))}
+    passing = {hit.id for hit in (await engine.search("Budapest Gábor", strategy="naive", filter=where, top_k=50)).hits}
     for section in context.sections:
         assert section.kind != "report"
         assert all(passing & set(hit.text_unit_ids) for hit in section.hits), section.kind
@@ -136,7 +135,7 @@ async def test_an_index_without_the_methodology_is_refused_before_any_model_call
     with pytest.raises(MethodologyNotIndexedError, match="communities and reports"):
         await engine.answer(QUESTION, strategy="local")
     assert model.asked == []
-    assert hits_of(await engine.search(QUESTION, strategy="naive"))
+    assert (await engine.search(QUESTION, strategy="naive")).hits
     stores.close()
 
 
@@ -153,7 +152,7 @@ async def test_a_rebuilt_index_is_seen_without_a_restart(films: LocalStores, emb
     with pytest.raises(MethodologyNotIndexedError):
         await engine.search(QUESTION, strategy="ppr")
     films.status.write_value("build", record)
-    assert hits_of(await engine.search(QUESTION, strategy="ppr"))
+    assert (await engine.search(QUESTION, strategy="ppr")).hits
 
 
 async def test_a_namespace_without_a_build_is_unknown(films: LocalStores) -> None:
@@ -202,9 +201,9 @@ async def test_a_weak_embedding_does_not_lead(films: LocalStores) -> None:
     weak = query_engine(films, embedder=embedder, settings=SearchSettings(vector_weight=5.0))
     context = await weak.search(QUESTION, strategy="naive")
     lexical = await weak.search(QUESTION, strategy="naive", search_type="lexical")
-    assert hits_of(context)[0].id == hits_of(lexical)[0].id
+    assert context.hits[0].id == lexical.hits[0].id
 
 
 async def test_chinese_questions_find_chinese_text(films: LocalStores, embedder: WordEmbedder) -> None:
-    hits = hits_of(await query_engine(films, embedder=embedder).search("战国无双3是由哪两个公司开发的？", strategy="mix"))
+    hits = (await query_engine(films, embedder=embedder).search("战国无双3是由哪两个公司开发的？", strategy="mix")).hits
     assert hits[0].title == "战国无双3"

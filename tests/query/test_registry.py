@@ -4,7 +4,6 @@ import pytest
 
 from kgrag.backends.local.stores import LocalStores
 from kgrag.errors import ConfigurationError
-from kgrag.query.engine import hits_of
 from kgrag.query.found import Found
 from kgrag.query.question import Question
 from kgrag.query.strategies.registry import BUILT_IN, Registry
@@ -37,7 +36,7 @@ async def test_a_strategy_of_a_third_party_is_asked_like_any_other(films: LocalS
         context = await engine.search("Budapest Danube?", strategy=name)
         assert context.strategy == "newest"
         assert context.notes == ["from elsewhere"]
-        assert hits_of(context)[0].title == "Budapest"
+        assert context.hits[0].title == "Budapest"
 
 
 @pytest.mark.parametrize("taken", [spec("mix"), spec("mine", aliases=("basic",))])
