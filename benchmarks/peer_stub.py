@@ -38,15 +38,22 @@ def answer_ours(stub: Any, system: str, user: str) -> tuple[str, str] | None:
     if '"findings"' in system:
         return "report", _report(by_label)
     if "question" in by_label:
-        question = by_label["question"]
-        if '"high"' in system or ("high" in system and "low" in system and "item [" not in user):
-            low = stub.q_entities(question)
-            return "keywords", json.dumps({"high": [" ".join(stub.words(question)[:5]) or question], "low": low})
-        items = "\n".join(text for label, text in found if label != "question")
-        return "answer", stub.best_sentences(items, question) + " [1]"
+        return _question(stub, system, by_label["question"], found)
     if "lines" in by_label:
         return "describe", " ".join(line[:160] for line in dict.fromkeys(by_label["lines"].split("\n")))[:900]
     return None
+
+
+def _question(stub: Any, system: str, question: str, found: list[tuple[str, str]]) -> tuple[str, str]:
+    given = "\n".join(text for label, text in found if label != "question")
+    if '"high"' in system:
+        return "keywords", json.dumps({"high": [" ".join(stub.words(question)[:5]) or question], "low": stub.q_entities(question)})
+    if '{"entities"' in system:
+        return "query_entities", json.dumps({"entities": stub.q_entities(question)})
+    if '"points"' in system:
+        points = [{"description": s, "score": 70} for s in stub.best_sentences(given, question, n=4).split(". ")]
+        return "map", json.dumps({"points": points})
+    return "answer", stub.best_sentences(given, question) + " [1]"
 
 
 def _items(entities: list[Any], relations: list[Any]) -> str:
