@@ -100,8 +100,10 @@ def _spans(text: str, settings: ChunkSettings) -> Iterator[tuple[int, int]]:
         begin = first
         if levels[first] < _HEADING:
             floor = max(at[first] - settings.overlap_tokens, at[before])
-            while begin > 0 and at[begin - 1] >= floor:
-                begin -= 1
+            reach = first
+            while reach > 0 and at[reach - 1] >= floor:
+                reach -= 1
+                begin = reach if levels[reach] >= _LINE else begin
         yield atoms[begin][0], atoms[last - 1][1]
 
 

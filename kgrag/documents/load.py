@@ -36,8 +36,8 @@ def resolve_sources(given: Sequence[str], settings: DocumentSettings) -> list[So
     globs: dict[str, Source] = {}
     files: dict[str, FileSource] = {}
     others: dict[str, Source] = {}
-    for name in dict.fromkeys(given):
-        source = _source(name, settings)
+    found = [_source(name, settings) for name in dict.fromkeys(given)]
+    for source in sorted(found, key=_by_scope):
         if isinstance(source, LocalSource) and not source.pattern:
             local.setdefault(source.root, source)
         elif isinstance(source, FileSource):
@@ -92,6 +92,11 @@ def _digest(file: SourceFile) -> str:
         return file_digest(file.uri, file.path)
     except DocumentError:
         return ""
+
+
+def _by_scope(source: Source) -> tuple[bool, str]:
+    """Of the names of one folder its real one comes first, then the others by name."""
+    return isinstance(source, LocalSource) and source.scope != source.root, source.scope
 
 
 def _source(name: str, settings: DocumentSettings) -> Source:

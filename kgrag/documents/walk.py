@@ -69,10 +69,10 @@ class Rules:
             return True
         wanted, parts = self.pattern.split("/"), folder.split("/")
         for place, part in enumerate(parts):
-            if place >= len(wanted) - 1:
-                return False
             if wanted[place] == "**":
                 return True
+            if place == len(wanted) - 1:
+                return False
             if not fnmatch.fnmatchcase(part, wanted[place]):
                 return False
         return True
