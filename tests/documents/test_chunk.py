@@ -15,7 +15,7 @@ from kgrag.ids import digest
 from kgrag.records import Document, Span, TextUnit
 from kgrag.text import count_tokens, sentences
 
-_SYLLABLES = "ka to mi ren sol va ne dor pi lu sha gre ost um".split()
+_SYLLABLES = ["ka", "to", "mi", "ren", "sol", "va", "ne", "dor", "pi", "lu", "sha", "gre", "ost", "um"]
 
 
 def document(text: str, id: str = "d") -> Document:
@@ -67,7 +67,12 @@ def test_any_text_is_covered_exactly_within_the_bound(text: str, most: int) -> N
     check(text, units(text, max_tokens=most, overlap_tokens=most // 8), most)
 
 
-@given(st.lists(st.sampled_from(["Word ", "字", ".", "\n", "\n\n", "# H", "```\n", "- item\n", "\u0301", "👩‍👩‍👧", "x" * 90, "。"]), max_size=300))
+@given(
+    st.lists(
+        st.sampled_from(["Word ", "字", ".", "\n", "\n\n", "# H", "```\n", "- item\n", "\u0301", "👩‍👩‍👧", "x" * 90, "。"]),
+        max_size=300,
+    )
+)
 @settings(max_examples=150, deadline=None)
 def test_any_structure_is_covered_exactly_within_the_bound(parts: list[str]) -> None:
     text = "".join(parts)

@@ -131,7 +131,11 @@ def test_hostile_names_survive_and_can_be_encoded(docs: Path) -> None:
         (docs / os.fsdecode(name)).write_bytes(name)
     chosen = DocumentSettings()
     found = {f.path: f for f in list_files(resolve_sources([str(docs)], chosen), chosen)}
-    for path, raw in ((r"bad\xff.txt", b"bad\xff.txt"), (r"new\x0aline.txt", b"new\nline.txt"), ("한국 어#?%.txt", "한국 어#?%.txt".encode())):
+    for path, raw in (
+        (r"bad\xff.txt", b"bad\xff.txt"),
+        (r"new\x0aline.txt", b"new\nline.txt"),
+        ("한국 어#?%.txt", "한국 어#?%.txt".encode()),
+    ):
         path.encode("utf-8")
         assert Path(os.fsdecode(local_path(found[path].uri))).read_bytes() == raw
     assert r"esc\x1b[31m.txt" in found
