@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -137,7 +138,7 @@ def test_overlap_repeats_whole_sentences_but_not_across_a_heading() -> None:
     text = english(random.Random(11), 300)
     found = units(text, max_tokens=200, overlap_tokens=50)
     overlaps = 0
-    for (_, a), (unit, b) in zip(found, found[1:], strict=False):
+    for (_, a), (unit, b) in pairwise(found):
         if b.start < a.end:
             overlaps += 1
             assert count_tokens(text[b.start : a.end]) <= 50
@@ -145,7 +146,7 @@ def test_overlap_repeats_whole_sentences_but_not_across_a_heading() -> None:
             assert not unit.text.startswith("## ")
     assert overlaps > len(found) / 3
     plain = units(text, max_tokens=200, overlap_tokens=0)
-    assert all(a.end <= b.start for (_, a), (_, b) in zip(plain, plain[1:], strict=False))
+    assert all(a.end <= b.start for (_, a), (_, b) in pairwise(plain))
 
 
 def test_the_same_passage_twice_is_two_units_and_in_another_document_another() -> None:

@@ -146,7 +146,7 @@ EXPECTED: dict[str, Check] = {
     "encoding/NOTICE.md": text("Included and Redistributed Files"),
     "multilingual/ja_kag_readme.md": text("# KAG: 知識強化生成", title="KAG: 知識強化生成"),
     "multilingual/ja_minirag_readme.md": text("# MiniRAG", "|"),
-    "multilingual/ko_unified_kg_rag_readme.md": text("Knowledge Graph RAG", "|", "```", title="Unified Knowledge Graph RAG on AWS"),
+    "multilingual/ko_unified_kg_rag_readme.md": text("대규모 다국어 문서", "```", title="Unified Knowledge Graph RAG on AWS"),
     "multilingual/zh_AZ08.md": text("互联网行业可持续信息披露"),
     "multilingual/zh_BY05.md": text("中国联合网络通信股份有限公司", "|"),
     "awkward/ko_utf16le_bom.txt": decoded("awkward/ko_utf16le_bom.txt", "UTF-16"),

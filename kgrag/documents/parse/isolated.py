@@ -10,8 +10,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+import weakref
+from collections.abc import Callable, Iterator
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
@@ -56,6 +56,7 @@ class ParserProcess:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection[Any, Any] | None = None
+        self._end: Callable[[], object] | None = None
 
     def __enter__(self) -> ParserProcess:
         return self
@@ -65,12 +66,9 @@ class ParserProcess:
 
     def close(self) -> None:
         """Ends the process at once; the next file starts another."""
-        pipe, process, self._pipe, self._process = self._pipe, self._process, None, None
-        if pipe is not None:
-            pipe.close()
-        if process is not None:
-            process.kill()
-            process.wait()
+        self._pipe = self._process = None
+        if self._end is not None:
+            self._end()
 
     def parse(self, content: Content, format_name: str, settings: DocumentSettings) -> Iterator[Parsed | Refused]:
         """What the format's parser yields. Raises DocumentError, also where a limit is reached; MissingExtraError."""
@@ -84,12 +82,14 @@ class ParserProcess:
             settings=settings.model_dump_json(exclude={"passwords"}),
             passwords=passwords,
         )
-        deadline = time.monotonic() + settings.max_seconds
+        left = settings.max_seconds
         finished = False
         try:
             pipe.send_bytes(encode_frame(job))
             while not finished:
-                frame = self._received(pipe, deadline, content.name, settings)
+                begin = time.monotonic()
+                frame = self._received(pipe, left, content.name, settings)
+                left -= time.monotonic() - begin  # what the caller does with a row is not the file's time
                 if isinstance(frame, Done):
                     finished = True
                     _raise(frame, content.name)
@@ -105,8 +105,8 @@ class ParserProcess:
             if not finished:
                 self.close()
 
-    def _received(self, pipe: Connection[Any, Any], deadline: float, name: str, settings: DocumentSettings) -> Frame:
-        if not pipe.poll(max(0.0, deadline - time.monotonic())):
+    def _received(self, pipe: Connection[Any, Any], left: float, name: str, settings: DocumentSettings) -> Frame:
+        if not pipe.poll(max(0.0, left)):
             raise DocumentError(
                 f"The file was not parsed within {settings.max_seconds:g} seconds.",
                 subject=name,
@@ -128,17 +128,20 @@ class ParserProcess:
                     stderr=subprocess.DEVNULL,
                 )
             self._pipe = here
+            self._end = weakref.finalize(self, _end, self._process, here)
         return self._pipe
 
     def __getstate__(self) -> dict[str, object]:
         return {}
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        self._process, self._pipe = None, None
+        self._process, self._pipe, self._end = None, None, None
 
-    def __del__(self) -> None:
-        with suppress(AttributeError):
-            self.close()
+
+def _end(process: subprocess.Popen[bytes], pipe: Connection[Any, Any]) -> None:
+    pipe.close()
+    process.kill()
+    process.wait()
 
 
 def _raise(done: Done, name: str) -> None:
