@@ -25,6 +25,11 @@ DEFAULT = "default"
 """The model of every role that has none of its own."""
 
 
+TURNS_BEFORE_READING = 2
+"""Turns of the event loop between a reply and its reading, so that whoever got its slot sends the next question first.
+Replies come in bursts: without it, 16 calls in flight lost 4 to 8 % of a 200 ms model's time."""
+
+
 class ModelEngine:
     """Answers tasks with one chat model per role (``models["default"]`` for the rest).
 
@@ -121,6 +126,8 @@ class ModelEngine:
         reply = await self._model(task.role).complete(task.messages(input), max_tokens=task.max_tokens)
         usage = self._paid(task.role, reply.usage)
         text = reply.text
+        for _ in range(TURNS_BEFORE_READING):
+            await asyncio.sleep(0)
         try:
             parsed = self._parsed(task, input, reply)
         except OutputError as error:

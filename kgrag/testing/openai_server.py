@@ -16,9 +16,10 @@ import base64
 import json
 import re
 import threading
+import time
 import zlib
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -152,20 +153,22 @@ class OpenAIServer:
         counters.prompts[digest(prompt)] += 1
         slow = self.slow_every and counters.chat % self.slow_every == 0
         fault = self._fault(prompt)
-        with self._working(self.slow_latency if slow else self.latency) as latency:
-            await asyncio.sleep(latency)
-            if fault is not None and (fault.body is not None or fault.code != 200):
-                return await self._faulty(request, fault, fault.body or b"")
-            text = self.reply(messages)
+        refused = fault is not None and (fault.body is not None or fault.code != 200)
+        with self._working(self.slow_latency if slow else self.latency) as ready:
+            text = "" if refused else self.reply(messages)
             finish = "stop"
             if fault is not None and fault.finish is not None:
                 text, finish = text[: fault.keep], fault.finish
             counts = {"prompt_tokens": count_tokens(prompt), "completion_tokens": count_tokens(text)} if self.usage else None
-            if body.get("stream"):
-                return await self._streamed(request, body, text, finish, counts, fault)
             choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}
             whole = {"id": "chatcmpl", "object": "chat.completion", "model": body["model"], "choices": [choice], "usage": counts}
-            return await self._faulty(request, fault, _write(whole))
+            written = _write(whole)
+            await ready()
+            if refused and fault is not None:
+                return await self._faulty(request, fault, fault.body or b"")
+            if body.get("stream"):
+                return await self._streamed(request, body, text, finish, counts, fault)
+            return await self._faulty(request, fault, written)
 
     async def _streamed(
         self,
@@ -198,8 +201,8 @@ class OpenAIServer:
         self.counters.embeddings += 1
         self.counters.texts += len(texts)
         fault = self._fault("\n".join(texts))
-        with self._working(self.embedding_latency) as latency:
-            await asyncio.sleep(latency)
+        with self._working(self.embedding_latency) as ready:
+            await ready()
             if fault is not None and (fault.body is not None or fault.code != 200):
                 return await self._faulty(request, fault, fault.body or b"")
             vectors = [vector(text, body.get("dimensions") or self.dimension) for text in texts]
@@ -235,13 +238,19 @@ class OpenAIServer:
         return body
 
     @contextmanager
-    def _working(self, latency: float) -> Iterator[float]:
+    def _working(self, latency: float) -> Iterator[Callable[[], Awaitable[None]]]:
+        """Counts a request in flight; gives a wait for the rest of its latency, which the making of the reply is part of."""
+        until = time.monotonic() + latency
+
+        async def ready() -> None:
+            await asyncio.sleep(max(until - time.monotonic(), 0.0))
+
         counters = self.counters
         counters.active += 1
         counters.most_active = max(counters.most_active, counters.active)
         counters.latency += latency
         try:
-            yield latency
+            yield ready
         finally:
             counters.active -= 1
 
