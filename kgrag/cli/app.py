@@ -8,7 +8,11 @@ import typer
 
 from kgrag import __version__
 from kgrag.cli import config as configuration
+from kgrag.cli import demo as showing
 from kgrag.cli import doctor as checks
+from kgrag.cli import ingest as runs
+from kgrag.cli import questions
+from kgrag.cli import serve as serving
 from kgrag.cli import status as state
 
 app = typer.Typer(
@@ -34,7 +38,12 @@ def kgrag(
     """Knowledge-graph RAG: documents in, a graph and grounded answers out."""
 
 
+app.command("demo", help=showing.DEMO)(showing.demo)
 app.command("init", help=configuration.INIT)(configuration.init)
+app.command("ingest", help=runs.INGEST)(runs.ingest)
+app.command("ask", help=questions.ASK)(questions.ask)
+app.command("search", help=questions.SEARCH)(questions.search)
+app.command("serve", help=serving.SERVE)(serving.serve)
 app.command("status", help=state.STATUS)(state.status)
 app.command("doctor", help=checks.DOCTOR)(checks.doctor)
 app.add_typer(configuration.config_app, name="config")

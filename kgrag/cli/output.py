@@ -28,3 +28,9 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
     if not console.is_terminal:
         console.width = 10_000
     console.print(table)
+
+
+def shortened(text: str, characters: int) -> str:
+    """The beginning of a text, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= characters else line[: characters - 3].rstrip() + "..."

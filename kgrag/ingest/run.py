@@ -66,7 +66,11 @@ async def run_ingest(
                 await embedder.aclose()
         if not settings.run.keep_tables:
             side.tables.clear()
-        return report_of(parts.namespace, listing, outcome, count_index(side), held(side), progress)
+        report = report_of(parts.namespace, listing, outcome, count_index(side), held(side), progress)
+        if report.wrote:
+            kept = {key: value for key, value in report.as_json().items() if key not in ("failures", "warnings", "stages")}
+            stores.status.write_value("last_run", {**kept, "ended": time.time()})
+        return report
 
 
 def report_of(
