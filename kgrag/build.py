@@ -56,9 +56,9 @@ def home_filesystem(settings: Settings) -> str:
 # ---------------------------------------------------------------- models
 
 
-def make_engine(settings: Settings, answers: AnswerStore | None = None) -> Engine:
+def make_engine(settings: Settings, answers: AnswerStore | None = None, *, threads: bool = False) -> Engine:
     """Who answers tasks: a model per role, text statistics where its provider is ``extractive``. ``answers`` keeps accepted
-    replies of ingestion. Raises ConfigurationError, MissingExtraError."""
+    replies of ingestion; ``threads`` where they are in another process. Raises ConfigurationError, MissingExtraError."""
     from kgrag.backends.local.extractive import ExtractiveEngine
     from kgrag.engine.settings import ROLES
 
@@ -76,7 +76,7 @@ def make_engine(settings: Settings, answers: AnswerStore | None = None) -> Engin
     from kgrag.engine import ModelEngine
 
     default = models.get("answer") or next(iter(models.values()))
-    asking = ModelEngine({**models, "default": default}, answers=answers, reuse=not settings.run.force_rebuild)
+    asking = ModelEngine({**models, "default": default}, answers=answers, reuse=not settings.run.force_rebuild, threads=threads)
     if len(models) == len(chosen):
         return asking
 

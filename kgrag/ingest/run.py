@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Protocol
 
 from kgrag.engine import Engine
 from kgrag.index.profile import BuildRecord
@@ -24,6 +25,12 @@ from kgrag.ingest.tables import TableRoot
 from kgrag.ports import AnswerStore, Embedder, Stores
 
 
+class OpenEngine(Protocol):
+    """Opens an engine over stored answers; ``threads``: their store is not in the process, and worth a thread per call."""
+
+    def __call__(self, answers: AnswerStore, *, threads: bool = False) -> Engine: ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class IngestParts:
     """What a run is made of. The functions open things where they are used: here, or in a worker of a cluster, and so have
@@ -33,7 +40,7 @@ class IngestParts:
     tables: str
     settings: IngestSettings
     open_stores: Callable[[], Stores]
-    open_engine: Callable[[AnswerStore], Engine]
+    open_engine: OpenEngine
     open_embedder: Callable[[], Embedder | None]
     stages: Callable[[IngestSettings, Embedder | None], Stages] = stages_of
 

@@ -14,7 +14,7 @@ from kgrag.ingest.progress import Progress
 from kgrag.ingest.side import StoreSide
 from kgrag.ingest.stop import Stop
 from kgrag.ingest.tables import Part, Table
-from kgrag.ingest.work import answer, embed, table_key, transform
+from kgrag.ingest.work import answer, begin_table, embed, finish_table, resumes, table_key, transform
 from kgrag.ports import Embedder
 from kgrag.stage import CallStage, EmbedStage, MapStage, Stage, TableStage
 
@@ -60,28 +60,19 @@ class LocalRunner:
 
     async def run(self, stage: Stage, table: Table, name: str = "") -> Table:
         name = name or stage.name
-        tables = self._side.tables
         key = table_key(stage, table.key, self._engine)
-        found = tables.find(name, key)
-        if found is not None:
-            return found
+        begun = begin_table(self._side, table, name, key, resume=resumes(stage))
+        if begun.found is not None:
+            return begun.found
         self._progress.begin(name, table.rows)
-        done = tables.start(name, key) if isinstance(stage, (CallStage, EmbedStage)) else tables.begin(name, key)
-        parts: list[Part] = []
-        todo: list[int] = []
-        for shard in table.shards:
-            part = tables.existing_part(name, shard) if done else None
-            if part is None:
-                todo.append(shard)
-            else:
-                parts.append(part)
-                self._progress.advance(part.rows, part.failed)
+        for part in begun.done:
+            self._progress.advance(part.rows, part.failed)
         if isinstance(stage, (CallStage, EmbedStage)):
-            parts += await self._concurrently(stage, table, name, todo)
+            made = await self._concurrently(stage, table, name, begun.todo)
         else:
-            parts += await self._in_turn(stage, table, name, todo)
+            made = await self._in_turn(stage, table, name, begun.todo)
         self._progress.end()
-        return tables.finish(name, key, parts, stage=stage.name, version=stage.version, settings=stage.key(), inputs=[table.key])
+        return finish_table(self._side, stage, table, name, key, [*begun.done, *made])
 
     async def _in_turn(self, stage: Stage, table: Table, name: str, shards: list[int]) -> list[Part]:
         assert isinstance(stage, (MapStage, TableStage))

@@ -22,6 +22,10 @@ class RunSettings(Section):
     """Entities, relationships and claims that are derived together."""
     rows_in_flight: int = Field(512, ge=1)
     """Rows that wait for a model at once, in process. The models' own limits decide how many calls run."""
+    model_actors: int = Field(1, ge=1)
+    """On a cluster: workers that ask models. Each has the models' whole concurrency."""
+    task_cpus: float = Field(1.0, gt=0)
+    """On a cluster: cores that a task without model calls counts for."""
     keep_tables: bool = False
     """Keep the tables of a finished run (they hold text of the documents)."""
     tables: str = ""

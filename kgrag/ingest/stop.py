@@ -11,6 +11,10 @@ from types import FrameType
 from kgrag.errors import RunStopped
 
 
+def stopped() -> RunStopped:
+    return RunStopped("The run was stopped; all that was written stands.", remedy="Run the same command again to go on.")
+
+
 class Stop:
     """A flag that a run looks at wherever it can stop cleanly."""
 
@@ -27,7 +31,7 @@ class Stop:
     def check(self) -> None:
         """Raises RunStopped once a stop was asked for."""
         if self._asked.is_set():
-            raise RunStopped("The run was stopped; all that was written stands.", remedy="Run the same command again to go on.")
+            raise stopped()
 
     @contextmanager
     def on_signals(self) -> Iterator[None]:

@@ -12,6 +12,8 @@ import pyarrow as pa
 from kgrag.engine import Engine
 from kgrag.errors import ItemError, TransientModelError
 from kgrag.ids import digest
+from kgrag.ingest.side import StoreSide
+from kgrag.ingest.tables import Part, Table
 from kgrag.ports import Embedder
 from kgrag.records import Usage
 from kgrag.stage import CallStage, EmbedStage, MapStage, RowError, Stage, TableStage
@@ -24,6 +26,43 @@ def table_key(stage: Stage, input_key: str, engine: Engine | None = None) -> str
     """What a stage's output is made from."""
     settings = stage.identity(engine) if isinstance(stage, CallStage) and engine is not None else stage.key()
     return digest("stage", stage.name, str(stage.version), settings, input_key)
+
+
+class BegunTable(msgspec.Struct, frozen=True, kw_only=True):
+    """A stage's output: finished before (``found``), or what of it is done and which shards are to do."""
+
+    found: Table | None = None
+    done: list[Part] = []
+    todo: list[int] = []
+
+
+def resumes(stage: Stage) -> bool:
+    """Whether the shards that a killed run finished are worth keeping: those that asked something."""
+    return isinstance(stage, (CallStage, EmbedStage))
+
+
+def begin_table(side: StoreSide, table: Table, name: str, key: str, *, resume: bool) -> BegunTable:
+    """What is left to do of a stage's output for ``table``."""
+    found = side.tables.find(name, key)
+    if found is not None:
+        return BegunTable(found=found)
+    left = side.tables.start(name, key) if resume else side.tables.begin(name, key)
+    parts = {shard: side.tables.existing_part(name, shard) if left else None for shard in table.shards}
+    return BegunTable(
+        done=[part for part in parts.values() if part is not None],
+        todo=[shard for shard, part in parts.items() if part is None],
+    )
+
+
+def finish_table(side: StoreSide, stage: Stage, table: Table, name: str, key: str, parts: list[Part]) -> Table:
+    """Write the manifest of a stage's output."""
+    facts = {"stage": stage.name, "version": stage.version, "settings": stage.key(), "inputs": [table.key]}
+    return side.tables.finish(name, key, parts, **facts)
+
+
+def clear_tables(side: StoreSide) -> None:
+    """Remove every table of the run."""
+    side.tables.clear()
 
 
 def transform(stage: MapStage | TableStage, rows: pa.Table) -> Iterator[pa.Table]:

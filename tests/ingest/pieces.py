@@ -103,8 +103,8 @@ class HashEmbedder:
 class Bench:
     """One namespace, its source folder and everything a run needs. ``settings`` are sections by name."""
 
-    def __init__(self, root: Path, **run: Any) -> None:
-        self.home, self.source = root / "home", root / "source"
+    def __init__(self, root: Path, source: Path | None = None, **run: Any) -> None:
+        self.home, self.source = root / "home", source or root / "source"  # a document's id holds where it was read from
         self.source.mkdir(parents=True, exist_ok=True)
         self.engine, self.embedder = CapitalEngine(), HashEmbedder()
         self.settings = IngestSettings(
@@ -120,7 +120,7 @@ class Bench:
         (self.source / path).write_text("".join(json.dumps(row) + "\n" for row in rows))
 
     def parts(self, namespace: str = "test") -> IngestParts:
-        def engine(answers: object) -> Engine:
+        def engine(answers: object, *, threads: bool = False) -> Engine:
             return self.engine
 
         return IngestParts(

@@ -33,8 +33,7 @@ def units(bench: Bench) -> set[str]:
 
 async def fresh(bench: Bench, tmp_path: Path) -> dict[str, Any]:
     """What a first build of the same sources holds."""
-    other = Bench(tmp_path / "fresh")
-    other.source = bench.source
+    other = Bench(tmp_path / "fresh", source=bench.source)
     other.settings = bench.settings
     other.engine.fail = bench.engine.fail
     await other.ingest()
