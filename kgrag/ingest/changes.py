@@ -189,7 +189,6 @@ class _DocumentDiff:
                 row=number,
                 fingerprint=self._fingerprint,
                 state="processed",
-                run_id=self._side.run_id,
             )
             if self._plan(known.get(id), after):
                 keep.append(index)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -84,6 +85,8 @@ class RayRunner:
 
     def __init__(self, ray: Any, parts: IngestParts, store: StoreHandle, engine: Engine, progress: Progress, stop: Stop) -> None:
         self._ray, self._parts, self._store, self._engine, self._progress, self._stop = ray, parts, store, engine, progress, stop
+        self._opening = (parts.open_engine, parts.open_embedder, store.actor, parts.settings.run.rows_in_flight)
+        self._desk: Any = None
 
     async def store(self, step: Callable[Concatenate[StoreSide, P], R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         self._stop.check()
@@ -105,18 +108,33 @@ class RayRunner:
         for part in begun.done:
             self._progress.advance(part.rows, part.failed)
         made = list(begun.done)
-        if begun.todo:
+        if len(begun.todo) == 1:
+            made += await self._at_desk(stage, table, name, begun.todo[0])
+        elif begun.todo:
             made += await asyncio.to_thread(self._execute, stage, table, name, begun.todo)
         self._progress.end()
         return await self._store.step(finish_table, stage, table, name, key, made)
 
+    async def _at_desk(self, stage: Stage, table: Table, name: str, shard: int) -> list[Part]:
+        if self._desk is None:
+            made = self._ray.remote(num_cpus=_SMALL_CPU, max_restarts=1, max_task_retries=1)(Desk)
+            self._desk = made.options(scheduling_strategy=self._store.there).remote(*self._opening)
+        reference = self._desk.work.remote(_ShardWork(stage, table, name, everywhere=True), shard)
+        try:
+            parts: list[Part] = await asyncio.wrap_future(reference.future())
+        except self._ray.exceptions.RayError as error:
+            raise cause_of(error) from None
+        for part in parts:
+            self._progress.advance(table.rows_of(shard) if part.part == 0 else 0, part.failed, part.usage)
+        return parts
+
     def _execute(self, stage: Stage, table: Table, name: str, todo: list[int]) -> list[Part]:
         """One Ray Data execution; in a thread of its own, as Ray Data blocks."""
         data = self._ray.data
+        logging.getLogger("ray.data").setLevel(logging.WARNING)  # the run tells of its own progress
         context = data.DataContext.get_current()
         context.enable_progress_bars = False
         context.print_on_execution_start = False
-        rows = {shard: sum(part.rows for part in table.parts if part.shard == shard) for shard in todo}
         plan = _ShardWork(stage, table, name, everywhere=self._everywhere(table))
         dataset = data.from_items([{"shard": shard} for shard in todo], override_num_blocks=len(todo))
         for operation in self._operations(plan):
@@ -127,7 +145,7 @@ class RayRunner:
                 self._stop.check()
                 part = msgspec.json.decode(row["part"], type=Part)
                 made.append(part)
-                self._progress.advance(rows.pop(part.shard, 0), part.failed, part.usage)
+                self._progress.advance(table.rows_of(part.shard) if part.part == 0 else 0, part.failed, part.usage)
         except self._ray.exceptions.RayError as error:
             raise cause_of(error) from None
         return made
@@ -152,8 +170,10 @@ class RayRunner:
             max_tasks_in_flight_per_actor=2 * _CALLS_PER_ACTOR,
             enable_true_multi_threading=True,
         )
-        arguments = (plan, self._parts.open_engine, self._parts.open_embedder, self._store.actor, settings.rows_in_flight)
-        return lambda data: data.map_batches(_Asker, fn_constructor_args=arguments, compute=pool, num_cpus=_SMALL_CPU, **_BLOCKS)
+        arguments = (plan, *self._opening)
+        return lambda data: data.map_batches(
+            _ShardAsker, fn_constructor_args=arguments, compute=pool, num_cpus=_SMALL_CPU, **_BLOCKS
+        )
 
     def _everywhere(self, table: Table) -> bool:
         """Whether every worker can read and write the tables itself."""
@@ -196,6 +216,11 @@ class _ShardWork:
             return _carried([(shard, part, rows)])
         return _parts([TableRoot(self.table.root).write_part(self.name, shard, rows, part=part)])
 
+    def ask(self, block: pa.Table, asker: _Asker) -> Iterator[pa.Table]:
+        assert isinstance(self.stage, (CallStage, EmbedStage))
+        for shard, rows in self.given(block):
+            yield self.taken(shard, 0, asker.ask(self.stage, rows))
+
     def work(self, block: pa.Table) -> Iterator[pa.Table]:
         assert isinstance(self.stage, (MapStage, TableStage))
         for shard, rows in self.given(block):
@@ -204,44 +229,41 @@ class _ShardWork:
 
 
 class _Asker:
-    """An engine or embedder in a worker with an event loop of its own, asked by the rows of several shards at once."""
+    """An engine and an embedder in a worker with an event loop of its own, asked by the rows of several shards at once.
+    Each is opened when it is first needed."""
 
-    def __init__(self, plan: _ShardWork, open_engine: Any, open_embedder: Any, store: Any, rows_in_flight: int) -> None:
-        self._plan, self._store = plan, store
+    def __init__(self, open_engine: Any, open_embedder: Any, store: Any, rows_in_flight: int) -> None:
+        self._open_engine, self._open_embedder, self._store = open_engine, open_embedder, store
         self._rows: set[asyncio.Task[None]] = set()
+        self._engine: Engine | None = None
+        self._embedder: Any = None
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="kgrag-asker", daemon=True).start()
-        asyncio.run_coroutine_threadsafe(self._open(open_engine, open_embedder, rows_in_flight), self._loop).result()
+        asyncio.run_coroutine_threadsafe(self._begin(rows_in_flight), self._loop).result()
 
-    async def _open(self, open_engine: Any, open_embedder: Any, rows_in_flight: int) -> None:
+    def ask(self, stage: CallStage | EmbedStage, rows: pa.Table) -> pa.Table:
+        """A shard's output. Raises RunStopped once the run is to stop."""
+        try:
+            return asyncio.run_coroutine_threadsafe(self._work(stage, rows), self._loop).result()
+        except concurrent.futures.CancelledError:
+            raise stopped() from None
+
+    async def _begin(self, rows_in_flight: int) -> None:
         self._room = asyncio.Semaphore(rows_in_flight)
-        if isinstance(self._plan.stage, EmbedStage):
-            self._embedder = open_embedder()
-        else:
-            self._engine = open_engine(StoredAnswers(self._store), threads=True)
         self._watch = self._loop.create_task(self._hear_of_stop())
+
+    async def _work(self, stage: CallStage | EmbedStage, rows: pa.Table) -> pa.Table:
+        if isinstance(stage, EmbedStage):
+            self._embedder = self._embedder or self._open_embedder()
+            return await embed(stage, rows, self._embedder)
+        self._engine = self._engine or self._open_engine(StoredAnswers(self._store), threads=True)
+        return await answer(stage, rows, self._engine, _unheard, self._start)
 
     async def _hear_of_stop(self) -> None:
         while not await self._store.stopping.options(concurrency_group="control").remote():  # noqa: ASYNC110  across processes
             await asyncio.sleep(POLL_SECONDS)
         for task in list(self._rows):
             task.cancel()
-
-    def __call__(self, block: pa.Table) -> Iterator[pa.Table]:
-        for shard, rows in self._plan.given(block):
-            yield self._plan.taken(shard, 0, self._ask(rows))
-
-    def _ask(self, rows: pa.Table) -> pa.Table:
-        stage = self._plan.stage
-        if isinstance(stage, EmbedStage):
-            work = embed(stage, rows, self._embedder)
-        else:
-            assert isinstance(stage, CallStage)
-            work = answer(stage, rows, self._engine, _unheard, self._start)
-        try:
-            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-        except concurrent.futures.CancelledError:
-            raise stopped() from None
 
     async def _start(self, work: Any) -> asyncio.Task[None]:
         await self._room.acquire()
@@ -255,6 +277,29 @@ class _Asker:
         self._room.release()
         if not task.cancelled():
             task.exception()  # its shard raises it
+
+
+class _ShardAsker:
+    """Work on the shards of one stage that asks, in an actor of Ray Data's."""
+
+    def __init__(self, plan: _ShardWork, *opening: Any) -> None:
+        self._plan, self._asker = plan, _Asker(*opening)
+
+    def __call__(self, block: pa.Table) -> Iterator[pa.Table]:
+        return self._plan.ask(block, self._asker)
+
+
+class Desk:
+    """Does the small stages of a run, those of one shard, beside the tables: an execution of Ray Data and its actors take
+    seconds to start."""
+
+    def __init__(self, *opening: Any) -> None:
+        self._asker = _Asker(*opening)
+
+    def work(self, plan: _ShardWork, shard: int) -> list[Part]:
+        block = pa.table({"shard": [shard]})
+        done = plan.ask(block, self._asker) if resumes(plan.stage) else plan.work(block)
+        return [msgspec.json.decode(raw, type=Part) for part in done for raw in part["part"].to_pylist()]
 
 
 def _carried(shards: list[tuple[int, int, pa.Table]]) -> pa.Table:

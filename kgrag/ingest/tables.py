@@ -56,6 +56,9 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     def rows(self) -> int:
         return sum(part.rows for part in self.parts)
 
+    def rows_of(self, shard: int) -> int:
+        return sum(part.rows for part in self.parts if part.shard == shard)
+
     @property
     def failed(self) -> int:
         return sum(part.failed for part in self.parts)

@@ -8,6 +8,7 @@ import itertools
 import json
 import re
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from kgrag.backends.local.stores import open_stores
 from kgrag.documents.chunk import ChunkSettings
-from kgrag.engine import Engine, Outcome, Task
+from kgrag.engine import Outcome, Task
 from kgrag.ingest.report import RunReport
 from kgrag.ingest.run import IngestParts, run_ingest
 from kgrag.ingest.settings import RunSettings
@@ -100,6 +101,10 @@ class HashEmbedder:
         pass
 
 
+def _given(part: Any, *args: Any, **kwargs: Any) -> Any:
+    return part
+
+
 class Bench:
     """One namespace, its source folder and everything a run needs. ``settings`` are sections by name."""
 
@@ -120,16 +125,13 @@ class Bench:
         (self.source / path).write_text("".join(json.dumps(row) + "\n" for row in rows))
 
     def parts(self, namespace: str = "test") -> IngestParts:
-        def engine(answers: object, *, threads: bool = False) -> Engine:
-            return self.engine
-
         return IngestParts(
             namespace=namespace,
             tables=str(self.home / namespace / "tables"),
             settings=self.settings,
-            open_stores=lambda: open_stores(self.home, namespace, mode="write", create=True),
-            open_engine=engine,
-            open_embedder=lambda: self.embedder,
+            open_stores=partial(open_stores, self.home, namespace, mode="write", create=True),
+            open_engine=partial(_given, self.engine),
+            open_embedder=partial(_given, self.embedder),
         )
 
     async def ingest(self, **kwargs: Any) -> RunReport:
