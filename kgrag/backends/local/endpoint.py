@@ -197,9 +197,9 @@ class Endpoint:
                 subject=self.model,
                 remedy="Raise timeout_seconds if the model is slow.",
             ) from None
-        except aiohttp.ClientSSLError as error:
+        except aiohttp.ClientConnectorCertificateError as error:
             raise PermanentModelError(
-                f"{self._base} has no valid certificate ({error.__class__.__name__}).",
+                f"The certificate of {self._base} is not valid ({error.certificate_error}).",
                 subject=self.model,
                 remedy="Check base_url, or make the system trust its certificate.",
             ) from None

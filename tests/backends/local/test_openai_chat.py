@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
+import ssl
 import time
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -280,6 +283,36 @@ async def test_another_key_has_another_breaker(server: OpenAIServer, make: Calla
 async def test_nobody_listening_is_transient_and_says_what_to_check(make: Callable[..., OpenAIChat]) -> None:
     with pytest.raises(TransientModelError, match="Check that the server runs"):
         await make(base_url="http://127.0.0.1:9/v1", max_retries=1).complete(PROMPT)
+
+
+async def test_a_certificate_nobody_signed_is_permanent(make: Callable[..., OpenAIChat], tmp_path: Path) -> None:
+    context = self_signed(tmp_path)
+    served = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0, ssl=context)
+    async with served:
+        port = served.sockets[0].getsockname()[1]
+        with pytest.raises(PermanentModelError, match="certificate"):
+            await make(base_url=f"https://127.0.0.1:{port}/v1").complete(PROMPT)
+
+
+def self_signed(folder: Path) -> ssl.SSLContext:
+    """A server's context with a certificate of its own making."""
+    pytest.importorskip("cryptography")
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.datetime.now(datetime.UTC)
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    builder = builder.serial_number(1).not_valid_before(now).not_valid_after(now + datetime.timedelta(days=1))
+    pem = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    pem += key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (folder / "both.pem").write_bytes(pem)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(folder / "both.pem")
+    return context
 
 
 def test_a_url_without_scheme_is_refused() -> None:
