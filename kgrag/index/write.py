@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from kgrag import schemas
-from kgrag.index.texts import Found, about_token, text_of, vector_digest
+from kgrag.index.texts import Found, about_token, passage_of, text_of, vector_digest
 from kgrag.ports import Collection, Row
 from kgrag.records import Claim, Entity, Metadata, Relationship, Report, TextUnit, decode, encode
 from kgrag.stage import MapStage
@@ -73,8 +73,8 @@ class RowStage(MapStage):
             tokens.append(found_by)
             metadata = filter_fields(record)
             fields.append(_json(metadata).decode() if metadata else "")
-            wanted = self.embedding and collection in self.vectors and text.strip()
-            digests.append(vector_digest(self.embedding, text) if wanted else "")
+            passage = passage_of(record) if self.embedding and collection in self.vectors else ""
+            digests.append(vector_digest(self.embedding, passage) if passage.strip() else "")
         return pa.table(list(columns), schema=schemas.ROWS)
 
 

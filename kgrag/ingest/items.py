@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 
 from kgrag import schemas
-from kgrag.index.texts import body_text
+from kgrag.index.texts import passage_of_body
 from kgrag.index.write import store_rows
 from kgrag.ingest.evidence import read_ids
 from kgrag.ingest.plan import read_plans
@@ -38,7 +38,7 @@ def mark_passages(side: StoreSide, rows: Table) -> Table:
             side.stop.check()
             found = list(zip(*(part[n].to_pylist() for n in ("id", "body", "vector_digest")), strict=True))
             held = {} if fresh else side.stores.search.vector_digests(collection, [id for id, _, _ in found])
-            new = [(id, body_text(collection, body)) for id, body, name in found if name and held.get(id) != name]
+            new = [(id, passage_of_body(collection, body)) for id, body, name in found if name and held.get(id) != name]
             columns = [[collection] * len(new), [id for id, _ in new], [text for _, text in new]]
             out.add(pa.table(columns, schema=schemas.PASSAGES))
     return out.close()
