@@ -8,6 +8,7 @@ model is local and light, else in the shared deployment (facts: a hop costs more
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
@@ -29,6 +30,8 @@ from serve_apps.api import Reply, make_app
 from serve_apps.replica import Replica
 
 EMBEDDING = "embedding"
+_SHORTEST_WAIT = 0.002
+"""Seconds. With none at all, ``serve.batch`` would take one question at a time, whatever is waiting."""
 
 
 class SharedEmbedder:
@@ -54,18 +57,32 @@ class SharedEmbedder:
 
 
 class Embedding:
-    """Questions of all strategies, embedded together."""
+    """Questions of all strategies, embedded together: one call at a time, what arrives during a call makes the next.
+
+    ``serve.batch`` closes a batch after its wait even while an earlier one still runs, so the wait is the rest of the
+    running call: a question that comes alone is embedded at once, and nobody waits longer than without batches."""
 
     def __init__(self, settings: Settings) -> None:
         self._embedder = parts.make_embedder(settings)
-        own = settings.serve
-        self.embed.set_max_batch_size(own.embedding_batch_size)
-        self.embed.set_batch_wait_timeout_s(own.embedding_batch_wait_seconds)
+        self._longest_wait = settings.serve.embedding_batch_wait_seconds
+        self._call_seconds = 0.0
+        self._free_at = 0.0
+        self._together.set_max_batch_size(settings.serve.embedding_batch_size)
+
+    async def embed(self, texts: list[str]) -> Vector:
+        """One vector per text."""
+        rest = min(self._free_at - time.monotonic(), self._longest_wait)
+        self._together.set_batch_wait_timeout_s(max(rest, _SHORTEST_WAIT))
+        vectors: Vector = await self._together(texts)
+        return vectors
 
     @serve.batch(max_concurrent_batches=1)
-    async def embed(self, requests: list[list[str]]) -> list[Vector]:
-        """One array per request. One call at a time: what arrives meanwhile is the next batch."""
+    async def _together(self, requests: list[list[str]]) -> list[Vector]:
+        started = time.monotonic()
+        self._free_at = started + self._call_seconds
         vectors = await self._embedder.queries([text for texts in requests for text in texts])
+        self._free_at = time.monotonic()
+        self._call_seconds = self._free_at - started
         ends = np.cumsum([len(texts) for texts in requests])
         return np.split(vectors, ends[:-1])
 
@@ -74,10 +91,13 @@ class StrategyReplica:
     """One strategy over every namespace it is asked for."""
 
     def __init__(self, settings: Settings, embedding: DeploymentHandle | None) -> None:
+        engine = parts.make_engine(settings)
+        embedder = parts.make_embedder(settings)
+        if embedder is not None and embedding is not None:
+            embedder = SharedEmbedder(embedder, embedding)
+
         async def open_engine(namespace: str) -> QueryEngine:
-            embedder = parts.make_embedder(settings)
-            shared = SharedEmbedder(embedder, embedding) if embedder is not None and embedding is not None else embedder
-            return await parts.open_query_engine(settings, namespace, embedder=shared)
+            return await parts.open_query_engine(settings, namespace, engine=engine, embedder=embedder)
 
         engines = OpenEngines(open_engine, settings.serve.open_namespaces)
         self._replica = Replica(engines, settings.namespace, settings.serve)

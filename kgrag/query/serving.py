@@ -50,8 +50,8 @@ class ServeSettings(Section):
     too heavy to be loaded into every replica."""
     embedding_batch_size: int = Field(default=32, ge=1)
     """Most questions per embedding call of the shared deployment."""
-    embedding_batch_wait_seconds: float = Field(default=0.01, ge=0)
-    """Longest that a question waits for others to be embedded with."""
+    embedding_batch_wait_seconds: float = Field(default=1.0, ge=0)
+    """Longest that a question waits for the running call to end, and for others to be embedded with meanwhile."""
 
 
 class ErrorBody(msgspec.Struct, frozen=True):
