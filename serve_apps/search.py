@@ -166,7 +166,10 @@ class RayBackend:
 
 
 def deploy(settings: Settings, strategies: Sequence[str]) -> serve.Application:
-    """The application with these strategies."""
+    """The application with these strategies. A request that names none gets the configured one, or the first where that is
+    not served."""
+    if Registry().get(settings.search.strategy).name not in strategies:
+        settings = settings.model_copy(update={"search": settings.search.model_copy(update={"strategy": strategies[0]})})
     own = settings.serve
     options = {
         "max_ongoing_requests": own.max_ongoing_requests,

@@ -76,10 +76,10 @@ def _on_ray(settings: Settings, host: str, port: int, strategies: str, address: 
     registry = Registry()
     names = [registry.get(name.strip()).name for name in strategies.split(",") if name.strip()] or [s.name for s in registry]
     stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
     ray.init(address=address, include_dashboard=False, log_to_driver=False, configure_logging=False)
     try:
+        for number in (signal.SIGINT, signal.SIGTERM):  # Ray has set its own by now
+            signal.signal(number, lambda *_: stop.set())
         ray_serve.start(http_options={"host": host, "port": port})
         ray_serve.run(deploy(settings, names), name="kgrag", route_prefix="/")
         _ready(host, port, names, _resident(_descendants(os.getpid())) if address is None else 0.0, as_json=as_json)

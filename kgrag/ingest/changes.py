@@ -31,11 +31,13 @@ _ASK_FROM = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Listing:
-    """``files`` are all files of these scopes (``schemas.FILES``); ``left_out`` counts others by why they are none."""
+    """``files`` are all files of these scopes (``schemas.FILES``); ``left_out`` counts others by why they are none.
+    ``sources`` live as long as the listing does: what was piped in is in a temporary file of its source."""
 
     files: pa.Table
     scopes: list[str]
     left_out: dict[str, int] = field(default_factory=dict)
+    sources: tuple[object, ...] = ()
 
 
 class FileScan(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +89,7 @@ def list_sources(sources: Sequence[str], settings: DocumentSettings) -> Listing:
         files=pa.concat_tables([schemas.FILES.empty_table(), *tables]),
         scopes=[source.scope for source in found],
         left_out=dict(sorted(left_out.items())),
+        sources=tuple(found),
     )
 
 

@@ -197,7 +197,7 @@ def connected_ray() -> Any:
         raise MissingExtraError("Ray is not installed.", remedy='pip install "kgrag[ray]"') from error
     if not ray.is_initialized():
         raise ConfigurationError("This process is connected to no Ray cluster.", remedy="Call ray.init() first.")
-    if ray.util.client.ray.is_connected():  # type: ignore[no-untyped-call]
+    if ray.util.client.ray.is_connected():
         raise ConfigurationError(
             "A Ray Client connection cannot pin the stores to the node that owns their files.",
             remedy="Run on the cluster itself: ray job submit -- python jobs/ingest.py ...",

@@ -67,7 +67,8 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     def as_json(self) -> dict[str, Any]:
         """Plain values, with the exit code."""
         found: dict[str, Any] = json.loads(msgspec.json.encode(self))
-        return {**found, "exit_code": self.exit_code}
+        stages = [{**plain, "usage": _usage(stage.usage)} for plain, stage in zip(found["stages"], self.stages, strict=True)]
+        return {**found, "usage": _usage(self.usage), "stages": stages, "exit_code": self.exit_code}
 
     def lines(self) -> list[str]:
         """The report for a reader."""
@@ -114,3 +115,8 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
 
 MAX_FAILURES = 100
 """Failures a report names; it counts them all."""
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    """Every count, zeros included, which records leave out."""
+    return {name: getattr(usage, name) for name in usage.__struct_fields__}

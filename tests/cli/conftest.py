@@ -31,6 +31,7 @@ def kgrag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kgrag:
     """The command line in this process, with a home and a working folder of its own."""
     monkeypatch.setenv("KGRAG_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("KGRAG_CONFIG", raising=False)
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))  # for the processes that a command starts
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
 
