@@ -68,7 +68,7 @@ def make_engine(settings: Settings, answers: AnswerStore | None = None, *, threa
     for role, model in chosen.items():
         if model.provider != EXTRACTIVE:
             if id(model) not in made:
-                made[id(model)] = _chat_model(model)
+                made[id(model)] = make_chat_model(model)
             models[role] = made[id(model)]
     if not models:
         return ExtractiveEngine()
@@ -102,7 +102,8 @@ def make_embedder(settings: Settings) -> Embedder | None:
     return made
 
 
-def _chat_model(settings: ModelSettings) -> ChatModel:
+def make_chat_model(settings: ModelSettings) -> ChatModel:
+    """One model. Raises ConfigurationError, MissingExtraError."""
     if settings.provider == "openai":
         from kgrag.backends.local.openai import OpenAIChat
 

@@ -31,6 +31,9 @@ Examples:
 Exits with 1 where something would fail.
 """
 
+_IMPATIENT = {"max_retries": 0, "timeout_seconds": 20.0}
+"""A check waits for no outage to end."""
+
 State = Literal["ok", "note", "fail"]
 
 
@@ -131,7 +134,64 @@ def _ray(settings: Settings) -> Iterable[Check]:
         yield Check("ray", "ok", f"{version} (not started; ask and search never need it)")
 
 
-CHECKS: tuple[Callable[[Settings], Iterable[Check]], ...] = (_python, _packages, _home, _ray)
+def _models(settings: Settings) -> Iterable[Check]:
+    """Each chat model is asked for one token, without repeats."""
+    import asyncio
+
+    from kgrag import build
+    from kgrag.engine.settings import ROLES, ModelSettings
+    from kgrag.ports import Message
+
+    async def ask(model: ModelSettings) -> None:
+        chat = build.make_chat_model(model.model_copy(update=_IMPATIENT))
+        try:
+            await chat.complete([Message("user", "Say ok.")], max_tokens=1)
+        finally:
+            await chat.aclose()
+
+    roles: dict[int, tuple[ModelSettings, list[str]]] = {}
+    for role in ROLES:
+        model = settings.models.of(role)
+        roles.setdefault(id(model), (model, []))[1].append(role)
+    for model, asked in roles.values():
+        which = "all roles" if len(roles) == 1 else ", ".join(asked)
+        if model.provider == build.EXTRACTIVE:
+            yield Check("model", "ok", f"text statistics, no model ({which})")
+            continue
+        try:
+            asyncio.run(ask(model))
+        except KgragError as error:
+            yield Check("model", "fail", error.message, error.remedy)
+        else:
+            yield Check("model", "ok", f"{model.model} at {model.base_url} answers ({which})")
+
+
+def _embedding(settings: Settings) -> Iterable[Check]:
+    import asyncio
+
+    from kgrag import build
+
+    wanted = settings.models.embedding.model_copy(update=_IMPATIENT)
+    patient = settings.model_copy(update={"models": settings.models.model_copy(update={"embedding": wanted})})
+
+    async def embed() -> Check:
+        embedder = build.make_embedder(patient)
+        if embedder is None:
+            return Check("embedding", "note", "none: words alone find passages", "See models.embedding in the configuration.")
+        try:
+            await embedder.queries(["tide"])
+        finally:
+            await embedder.aclose()
+        strength = "strong" if embedder.strong else "weak: words lead"
+        return Check("embedding", "ok", f"{embedder.identity}, {embedder.dimension} numbers, {strength}")
+
+    try:
+        yield asyncio.run(embed())
+    except KgragError as error:
+        yield Check("embedding", "fail", error.message, error.remedy)
+
+
+CHECKS: tuple[Callable[[Settings], Iterable[Check]], ...] = (_python, _packages, _home, _models, _embedding, _ray)
 
 
 def _version(name: str) -> str | None:
