@@ -1,4 +1,7 @@
-"""The same application in one process, for uvicorn: no Ray, every strategy in place."""
+"""The same application in one process: no Ray, every strategy in place.
+
+uvicorn --factory serve_apps.local:local_app        # configuration from KGRAG_CONFIG
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,10 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from kgrag import build as parts
+from kgrag.query.engine import QueryEngine
 from kgrag.query.serving import OpenEngines, ServeSettings
+from kgrag.settings import Settings, load
 from serve_apps.api import Reply, make_app
 from serve_apps.replica import Replica
 
@@ -57,6 +63,26 @@ class LocalBackend:
                 return reply
         finally:
             self._present -= 1
+
+
+def local_app(settings: Settings | None = None) -> FastAPI:
+    """The application over the configured stores and models (by default the configuration of ``KGRAG_CONFIG``)."""
+    chosen = settings or load().settings
+    engine = parts.make_engine(chosen)
+    embedder = parts.make_embedder(chosen)
+
+    async def open_engine(namespace: str) -> QueryEngine:
+        return await parts.open_query_engine(chosen, namespace, engine=engine, embedder=embedder)
+
+    async def close() -> None:
+        await engine.aclose()
+        if embedder is not None:
+            await embedder.aclose()
+
+    engines = OpenEngines(open_engine, chosen.serve.open_namespaces)
+    app = make_local_app(engines, lambda: parts.namespaces(chosen), namespace=chosen.namespace, settings=chosen.serve)
+    app.router.add_event_handler("shutdown", close)
+    return app
 
 
 def make_local_app(

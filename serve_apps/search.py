@@ -8,7 +8,7 @@ model is local and light, else in the shared deployment (facts: a hop costs more
 
 from __future__ import annotations
 
-import time
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
@@ -30,8 +30,6 @@ from serve_apps.api import Reply, make_app
 from serve_apps.replica import Replica
 
 EMBEDDING = "embedding"
-_SHORTEST_WAIT = 0.002
-"""Seconds. With none at all, ``serve.batch`` would take one question at a time, whatever is waiting."""
 
 
 class SharedEmbedder:
@@ -59,30 +57,29 @@ class SharedEmbedder:
 class Embedding:
     """Questions of all strategies, embedded together: one call at a time, what arrives during a call makes the next.
 
-    ``serve.batch`` closes a batch after its wait even while an earlier one still runs, so the wait is the rest of the
-    running call: a question that comes alone is embedded at once, and nobody waits longer than without batches."""
+    ``serve.batch`` closes a batch after its wait even while an earlier one still runs, so questions are held back until no
+    call runs: one that comes alone is embedded at once, those of many clients come in full batches."""
 
     def __init__(self, settings: Settings) -> None:
         self._embedder = parts.make_embedder(settings)
-        self._longest_wait = settings.serve.embedding_batch_wait_seconds
-        self._call_seconds = 0.0
-        self._free_at = 0.0
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._together.set_max_batch_size(settings.serve.embedding_batch_size)
+        self._together.set_batch_wait_timeout_s(settings.serve.embedding_batch_wait_seconds)
 
     async def embed(self, texts: list[str]) -> Vector:
         """One vector per text."""
-        rest = min(self._free_at - time.monotonic(), self._longest_wait)
-        self._together.set_batch_wait_timeout_s(max(rest, _SHORTEST_WAIT))
+        await self._idle.wait()
         vectors: Vector = await self._together(texts)
         return vectors
 
     @serve.batch(max_concurrent_batches=1)
     async def _together(self, requests: list[list[str]]) -> list[Vector]:
-        started = time.monotonic()
-        self._free_at = started + self._call_seconds
-        vectors = await self._embedder.queries([text for texts in requests for text in texts])
-        self._free_at = time.monotonic()
-        self._call_seconds = self._free_at - started
+        self._idle.clear()
+        try:
+            vectors = await self._embedder.queries([text for texts in requests for text in texts])
+        finally:
+            self._idle.set()
         ends = np.cumsum([len(texts) for texts in requests])
         return np.split(vectors, ends[:-1])
 

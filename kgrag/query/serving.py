@@ -50,8 +50,8 @@ class ServeSettings(Section):
     too heavy to be loaded into every replica."""
     embedding_batch_size: int = Field(default=32, ge=1)
     """Most questions per embedding call of the shared deployment."""
-    embedding_batch_wait_seconds: float = Field(default=1.0, ge=0)
-    """Longest that a question waits for the running call to end, and for others to be embedded with meanwhile."""
+    embedding_batch_wait_seconds: float = Field(default=0.002, gt=0)
+    """How long a question waits for others where no call is running; those that come during a call are embedded together."""
 
 
 class ErrorBody(msgspec.Struct, frozen=True):

@@ -51,7 +51,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         settings["models"]["roles"] = {"answer": model}
         config.write_text(json.dumps(settings), encoding="utf-8")
         port = _free_port()
-        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+        ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
         try:
             serve.start(http_options={"port": port, "host": "127.0.0.1"})
             serve.run(build({"config": str(config), "strategies": "naive,bridge"}), name="kgrag")
