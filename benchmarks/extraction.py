@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import measure
-from kgrag.backends.local.extractive.reading import read
+from kgrag.backends.local.extractive.extract import extract
 from kgrag.ids import entity_key
 from kgrag.tasks.extraction import ExtractionInput
 from kgrag.text import sentences
@@ -59,7 +59,7 @@ def _model(passage: dict[str, Any]) -> Read:
 
 
 def _extractive(passage: dict[str, Any]) -> Read:
-    made = read(ExtractionInput(title=passage["title"], text=passage["text"]))
+    made = extract(ExtractionInput(title=passage["title"], text=passage["text"]))
     return _keys(e.name for e in made.entities), _pairs((r.source, r.target) for r in made.relationships)
 
 

@@ -69,9 +69,8 @@ class DocumentSettings(Section):
     max_expansion: int = Field(default=200, gt=0)
     """How many times its packed size an Office file of more than 64 MiB unpacked may have; honest ones stay under 100."""
 
-    max_seconds: float = Field(default=300.0, gt=0)
-    """Seconds for one file that is parsed in the separate process: all of hostile formats, and large ones. A page of a PDF
-    takes 10 to 20 milliseconds, so an honest one of 5,000 pages has time on a busy machine."""
+    max_seconds: float = Field(default=120.0, gt=0)
+    """Seconds for one file that is parsed in the separate process: all of hostile formats, and large ones."""
 
     max_memory_bytes: int = Field(default=2048 * MIB, ge=256 * MIB)
     """Address space of that process."""

@@ -9,7 +9,8 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from kgrag.backends.local.extractive.answering import asked_names, best_sentences, key_points, question_keywords
-from kgrag.backends.local.extractive.reading import dated_claims, read
+from kgrag.backends.local.extractive.claims import dated_claims
+from kgrag.backends.local.extractive.extract import extract
 from kgrag.backends.local.extractive.salience import central
 from kgrag.engine import Outcome, Task
 from kgrag.errors import ConfigurationError
@@ -22,7 +23,7 @@ from kgrag.tasks.reports import ReportInput, ReportText
 I = TypeVar("I", bound=msgspec.Struct)  # noqa: E741
 O = TypeVar("O")  # noqa: E741
 
-VERSION = "1"
+VERSION = "2"
 """Grows when the same input may get another answer."""
 _DESCRIPTION_TOKENS = 256
 _SUMMARY_TOKENS = 160
@@ -62,7 +63,7 @@ def report(input: ReportInput) -> ReportText:
 
 
 _ANSWERS: dict[str, Callable[[Any], Any]] = {
-    "extract": read,
+    "extract": extract,
     "glean": lambda input: Extraction(),
     "claims": dated_claims,
     "describe": describe,
