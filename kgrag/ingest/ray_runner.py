@@ -117,7 +117,7 @@ class RayRunner:
 
     async def _at_desk(self, stage: Stage, table: Table, name: str, shard: int) -> list[Part]:
         if self._desk is None:
-            made = self._ray.remote(num_cpus=_SMALL_CPU, max_restarts=1, max_task_retries=1)(Desk)
+            made = self._ray.remote(num_cpus=_SMALL_CPU, max_restarts=0)(Desk)
             self._desk = made.options(scheduling_strategy=self._store.there).remote(*self._opening)
         reference = self._desk.work.remote(_ShardWork(stage, table, name, everywhere=True), shard)
         try:

@@ -19,7 +19,7 @@ from kgrag.ingest.tables import TableRoot
 P = ParamSpec("P")
 R = TypeVar("R")
 
-POLL_SECONDS = 0.5
+POLL_SECONDS = 0.25
 """How often a process of the cluster asks whether the run is to stop."""
 
 _GROUPS = {"steps": 1, "answers": 8, "control": 2}
@@ -197,7 +197,8 @@ def connected_ray() -> Any:
         raise MissingExtraError("Ray is not installed.", remedy='pip install "kgrag[ray]"') from error
     if not ray.is_initialized():
         raise ConfigurationError("This process is connected to no Ray cluster.", remedy="Call ray.init() first.")
-    if ray.util.client.ray.is_connected():
+    as_client: Any = ray.util.client.ray.is_connected
+    if as_client():
         raise ConfigurationError(
             "A Ray Client connection cannot pin the stores to the node that owns their files.",
             remedy="Run on the cluster itself: ray job submit -- python jobs/ingest.py ...",

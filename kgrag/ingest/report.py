@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import msgspec
@@ -66,9 +65,7 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, with the exit code."""
-        found: dict[str, Any] = json.loads(msgspec.json.encode(self))
-        stages = [{**plain, "usage": _usage(stage.usage)} for plain, stage in zip(found["stages"], self.stages, strict=True)]
-        return {**found, "usage": _usage(self.usage), "stages": stages, "exit_code": self.exit_code}
+        return {**_plain(self), "exit_code": self.exit_code}
 
     def lines(self) -> list[str]:
         """The report for a reader."""
@@ -77,7 +74,7 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
             out.append(self._cost())
         if self.embedding:
             out.append(f"Embedding: {self.embedding}")
-        timed = [f"{s.name} {s.seconds:.1f} s" for s in self.stages if s.seconds >= 0.05]
+        timed = [f"{s.name} {s.seconds:.1f} s" for s in self.stages if s.seconds >= max(0.1, 0.03 * self.seconds)]
         out.append(f"Time: {self.seconds:.1f} s" + (f" ({', '.join(timed)})" if timed else ""))
         out += [f"Note: {warning}" for warning in self.warnings]
         if self.failures_total:
@@ -113,10 +110,16 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
         return line + (f", cost {usage.cost:.4f}" if usage.cost else "")
 
 
+def _plain(record: msgspec.Struct) -> dict[str, Any]:
+    """Every field, those at their default included."""
+    return {name: _value(getattr(record, name)) for name in record.__struct_fields__}
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, msgspec.Struct):
+        return _plain(value)
+    return [_value(item) for item in value] if isinstance(value, tuple) else value
+
+
 MAX_FAILURES = 100
 """Failures a report names; it counts them all."""
-
-
-def _usage(usage: Usage) -> dict[str, Any]:
-    """Every count, zeros included, which records leave out."""
-    return {name: getattr(usage, name) for name in usage.__struct_fields__}

@@ -140,6 +140,9 @@ class TableRoot:
         """Write the manifest; from here on the table counts. An empty ``key`` is taken from the content."""
         ordered = tuple(sorted(parts, key=lambda part: (part.shard, part.part)))
         key = key or digest(name, *(part.digest for part in ordered))
+        usage = Usage()
+        for part in ordered:
+            usage += part.usage
         manifest = {
             "format": _FORMAT,
             "name": name,
@@ -147,7 +150,8 @@ class TableRoot:
             **facts,
             "rows": sum(part.rows for part in ordered),
             "files": [part.file for part in ordered],
-            "parts": msgspec.to_builtins(ordered),
+            "usage": msgspec.structs.asdict(usage),
+            "parts": [msgspec.structs.asdict(msgspec.structs.replace(part, usage=Usage())) | {"usage": {}} for part in ordered],
         }
         self._write(f"{name}/manifest.json", json.dumps(manifest, indent=1, sort_keys=True).encode())
         return Table(root=self.uri, name=name, key=key, parts=ordered)

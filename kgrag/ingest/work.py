@@ -99,6 +99,7 @@ async def answer(
     await asyncio.gather(*tasks)
     if needed is None:
         return pa.Table.from_pylist(made, schema=stage.writes)
+    answered(rows.num_rows - len(given), 0, Usage())
     kept = rows.to_pylist()
     for index, row in zip(needed, made, strict=True):
         kept[index] = row
