@@ -24,6 +24,11 @@ def cpu_seconds() -> float:
     )
 
 
+def seconds_without_cpu() -> float:
+    """How long this process's main thread was ready to run while others had the CPUs: wall times of a busy machine hold it."""
+    return int(Path("/proc/self/schedstat").read_text().split()[1]) / 1e9
+
+
 def peak_megabytes() -> float:
     """Highest resident set of this process so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
