@@ -31,7 +31,7 @@ class Tokeniser(Protocol):
 
     @property
     def identity(self) -> str: ...
-    def tokens(self, text: str) -> list[str]: ...
+    def query_tokens(self, text: str) -> list[str]: ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,11 +61,11 @@ class Question:
     _entities: list[str] | None = None
 
     def tokens(self, text: str | None = None) -> list[str]:
-        """Analysed words of ``text`` (the question's own by default)."""
+        """Analysed words of ``text`` (the question's own by default), function words left out."""
         text = self.text if text is None else text
         found = self._tokens.get(text)
         if found is None:
-            found = self._tokens[text] = self.analyzer.tokens(text)
+            found = self._tokens[text] = self.analyzer.query_tokens(text)
         return found
 
     async def embed(self, *texts: str) -> None:

@@ -8,9 +8,9 @@ from functools import cache
 
 from kgrag.backends.local.extractive.dates import date_pattern
 from kgrag.backends.local.extractive.entities import read
-from kgrag.backends.local.extractive.lexicon import language_of
 from kgrag.backends.local.extractive.names import capitals
 from kgrag.backends.local.extractive.salience import Weights, content_words, split
+from kgrag.function_words import language_of
 from kgrag.scripts import script
 from kgrag.tasks.answers import CANNOT_ANSWER, AnswerInput
 from kgrag.tasks.query import KeyPoint, Keywords, MapInput

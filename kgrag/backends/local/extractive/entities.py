@@ -6,17 +6,11 @@ import re
 from dataclasses import dataclass, field
 
 from kgrag.backends.local.extractive.dates import dates
-from kgrag.backends.local.extractive.lexicon import (
-    EVENT_WORDS,
-    LAW_WORDS,
-    ORGANIZATION_WORDS,
-    PLACE_WORDS,
-    WORK_WORDS,
-    language_of,
-)
+from kgrag.backends.local.extractive.lexicon import EVENT_WORDS, LAW_WORDS, ORGANIZATION_WORDS, PLACE_WORDS, WORK_WORDS
 from kgrag.backends.local.extractive.names import Mention, Span, cased_mentions
 from kgrag.backends.local.extractive.quoted import quoted_mentions
 from kgrag.backends.local.extractive.uncased import uncased_mentions
+from kgrag.function_words import language_of
 from kgrag.ids import entity_key
 from kgrag.text import sentences
 

@@ -6,17 +6,10 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
-from kgrag.backends.local.extractive.lexicon import (
-    EVENT_WORDS,
-    LAW_WORDS,
-    ORGANIZATION_WORDS,
-    PLACE_WORDS,
-    ROLE_WORDS,
-    WORK_WORDS,
-    word_set,
-)
+from kgrag.backends.local.extractive.lexicon import EVENT_WORDS, LAW_WORDS, ORGANIZATION_WORDS, PLACE_WORDS, ROLE_WORDS, WORK_WORDS
 from kgrag.backends.local.extractive.names import Span
 from kgrag.backends.local.extractive.uncased_lexicon import ENDINGS, OPENINGS
+from kgrag.function_words import word_set
 
 _LAST_WORDS = (
     (LAW_WORDS, "Law"),

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from kgrag.backends.local.extractive.entities import Found, Reading
-from kgrag.backends.local.extractive.lexicon import word_set
 from kgrag.backends.local.extractive.names import Span
+from kgrag.function_words import word_set
 
 _TOPIC_NAMED, _TOPIC_MEANT, _TOPIC_IMPLIED, _SUBJECT, _PHRASE = 8.0, 7.0, 4.0, 5.0, 5.0
 _STRONGEST = 10.0

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from functools import cache
 from math import log
 
-from kgrag.backends.local.extractive.lexicon import FUNCTION_WORDS, QUESTION_WORDS, language_of
 from kgrag.backends.local.extractive.uncased_lexicon import (
     HAN_FUNCTION,
     HAN_QUESTIONS,
@@ -16,6 +15,7 @@ from kgrag.backends.local.extractive.uncased_lexicon import (
     OTHER_STOP_WORDS,
     THAI_STOPS,
 )
+from kgrag.function_words import FUNCTION_WORDS, QUESTION_WORDS, language_of
 from kgrag.scripts import DENSE, SPACELESS
 from kgrag.text import Analyzer, count_tokens, sentences, words
 
@@ -45,7 +45,7 @@ def _particle() -> re.Pattern[str]:
 
 @cache
 def _common(language: str) -> frozenset[str]:
-    return FUNCTION_WORDS[language] | QUESTION_WORDS
+    return FUNCTION_WORDS[language] | QUESTION_WORDS.get(language, frozenset())
 
 
 def content_words(text: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kgrag.backends.local.extractive.lexicon import word_set
+from kgrag.function_words import word_set
 
 ENDINGS: Final[dict[str, str]] = {
     "Organization": (
