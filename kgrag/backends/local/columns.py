@@ -6,6 +6,7 @@ each published state. A snapshot maps what its state counts, so a reader never s
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 from collections.abc import Sequence
@@ -149,8 +150,10 @@ class ColumnsWriter:
         return msgspec.structs.replace(old, rows=self._rows, live=int(alive.sum()), slot=slot, gone=gone, alive=name)
 
     def abandon(self) -> None:
+        """Close the files; what could not be written is not published either."""
         for file in self._files.values():
-            file.close()
+            with contextlib.suppress(OSError):
+                file.close()
 
 
 def intact(root: Path, state: ColumnsState) -> bool:

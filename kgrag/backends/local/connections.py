@@ -22,6 +22,9 @@ WAIT_SECONDS = 30.0
 CHECKPOINT_PAGES = 4000
 """Pages of log (32 MB) before it is copied into the file: often rewritten pages are copied once."""
 
+# A read of the schema makes a file that cannot be used fail here.
+_TUNING = (f"PRAGMA cache_size=-{CACHE_KIB}", "PRAGMA temp_store=MEMORY", "SELECT 1 FROM sqlite_master LIMIT 1")
+
 
 def make(path: Path, schema: str) -> None:
     """Make the file with these statements in it, whole or not at all, once however many processes try.
@@ -29,9 +32,8 @@ def make(path: Path, schema: str) -> None:
     if not os.access(path.parent, os.W_OK):
         raise failures.not_writable(str(path))
     fresh = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.new")
-    connection = _connect(fresh, "")
+    connection = _connect(fresh, "", f"PRAGMA page_size={PAGE_SIZE}")
     try:
-        connection.execute(f"PRAGMA page_size={PAGE_SIZE}")
         if connection.execute("PRAGMA journal_mode=WAL").fetchone()[0] != "wal":
             raise StoreUnavailableError(
                 f"{path} cannot be shared between processes here.",
@@ -52,16 +54,15 @@ def open_writer(path: Path) -> sqlite3.Connection:
     """Raises StoreReadOnlyError, sqlite3.Error."""
     if not os.access(path.parent, os.W_OK) or not os.access(path, os.W_OK):
         raise failures.not_writable(str(path))
-    connection = _connect(path, "?mode=rw")
-    try:
-        connection.execute("PRAGMA synchronous=NORMAL")
-        connection.execute("PRAGMA secure_delete=OFF")  # ``compact`` is what erases
-        connection.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}")
-        connection.execute(f"PRAGMA journal_size_limit={CHECKPOINT_PAGES * PAGE_SIZE}")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+    return _connect(
+        path,
+        "?mode=rw",
+        *_TUNING,
+        "PRAGMA synchronous=NORMAL",
+        "PRAGMA secure_delete=OFF",  # ``compact`` is what erases
+        f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}",
+        f"PRAGMA journal_size_limit={CHECKPOINT_PAGES * PAGE_SIZE}",
+    )
 
 
 def open_reader(path: Path) -> tuple[sqlite3.Connection, Frozen | None]:
@@ -69,25 +70,18 @@ def open_reader(path: Path) -> tuple[sqlite3.Connection, Frozen | None]:
 
     SQLite reads a log with the help of a shared file beside it. Where that can neither be opened nor made (a read-only
     mount or folder), nobody here writes either: the files are read as they are, without locks."""
-    connection = _connect(path, "?mode=ro")
+    tuned = (*_TUNING, f"PRAGMA mmap_size={READ_MMAP}")
     try:
-        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
-        connection.execute(f"PRAGMA mmap_size={READ_MMAP}")
-        return connection, None
+        return _connect(path, "?mode=ro", *tuned), None
     except sqlite3.OperationalError:
-        connection.close()
         if os.access(path.parent, os.W_OK):
             raise
     frozen = Frozen(path)
-    if frozen.has_log:
-        # In exclusive mode the index of the log is kept in memory; this VFS takes no locks, which a file opened for
-        # reading could not give.
-        connection = _connect(path, "?mode=ro&vfs=unix-none")
-        connection.execute("PRAGMA locking_mode=EXCLUSIVE")
-    else:
-        connection = _connect(path, "?mode=ro&immutable=1")
-        connection.execute(f"PRAGMA mmap_size={READ_MMAP}")
-    return connection, frozen
+    if not frozen.has_log:
+        return _connect(path, "?mode=ro&immutable=1", *tuned), frozen
+    # In exclusive mode the index of the log is kept in memory; this VFS takes no locks, which a file opened for reading
+    # could not give.
+    return _connect(path, "?mode=ro&vfs=unix-none", "PRAGMA locking_mode=EXCLUSIVE", *_TUNING), frozen
 
 
 class Frozen:
@@ -113,11 +107,15 @@ class Frozen:
         return found
 
 
-def _connect(path: Path, options: str) -> sqlite3.Connection:
+def _connect(path: Path, options: str, *statements: str) -> sqlite3.Connection:
     quoted = str(path.absolute()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     connection = sqlite3.connect(
         f"file:{quoted}{options}", uri=True, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
     )
-    connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
-    connection.execute("PRAGMA temp_store=MEMORY")
+    try:
+        for statement in statements:
+            connection.execute(statement).fetchall()
+    except BaseException:
+        connection.close()
+        raise
     return connection

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
+import resource
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,12 +18,15 @@ from kgrag.errors import (
     StoreUnavailableError,
 )
 
+_LITTLE_SPACE = 1 << 20
+"""Bytes."""
+
 
 def of_sqlite(error: sqlite3.Error, path: Path) -> StoreError:
     """The error of ours that this SQLite error means."""
     primary = (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
     subject = str(path)
-    if primary == sqlite3.SQLITE_FULL:
+    if primary == sqlite3.SQLITE_FULL or (primary == sqlite3.SQLITE_IOERR and no_space(path.parent)):
         return full(subject)
     if primary == sqlite3.SQLITE_READONLY:
         return not_writable(subject)
@@ -48,6 +53,17 @@ def of_sqlite(error: sqlite3.Error, path: Path) -> StoreError:
             remedy="Check the disk, its space and its limits; then run again.",
         )
     return StoreError(f"{path}: {error}.", subject=subject, remedy="Please report this with the message.")
+
+
+def no_space(folder: Path) -> bool:
+    """Whether a failed write probably met a full disk, or a quota or limit that the system does not report as a full disk."""
+    if resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY:
+        return True
+    try:
+        free = os.statvfs(folder)
+    except OSError:
+        return False
+    return free.f_bavail * free.f_frsize < _LITTLE_SPACE
 
 
 @contextlib.contextmanager

@@ -17,15 +17,12 @@ NETWORK_FILESYSTEMS = frozenset(
 
 
 def filesystem_of(folder: Path, mounts: Path = Path("/proc/mounts")) -> str:
-    """Type of the file system that holds ``folder`` (or its nearest existing parent); empty where the platform does not say."""
+    """Type of the file system that holds, or would hold, ``folder``; empty where the platform does not say."""
     try:
         table = mounts.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return ""
-    place = folder.absolute()
-    while not place.exists() and place != place.parent:
-        place = place.parent
-    place = place.resolve()
+    place = folder.resolve()
     best, kind = -1, ""
     for line in table.splitlines():
         parts = line.split(" ")

@@ -6,11 +6,12 @@ A document is a row that has tokens; it carries its slot, and nothing else.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,16 +38,14 @@ class Lexical:
     def __init__(self, root: Path, state: LexicalState, before: Lexical | None = None) -> None:
         """``before`` is an older snapshot, reloaded where it stands in the same folder.
         Raises FileNotFoundError where the folder is gone, StoreCorruptError, StoreUnavailableError."""
-        folder = root / state.folder
+        folder = self._folder = root / state.folder
         self.state = state
         self._index: Any
         self._private: bool
         if before is not None and before.state.folder == state.folder and not before._private:
             self._index, self._private = before._index, False
-            try:
+            with _tantivy_errors(folder):
                 self._index.reload()
-            except ValueError as error:
-                raise _explained(error, folder) from error
         else:
             self._index, self._private = _opened(folder)
         self._searcher = self._index.searcher()
@@ -58,20 +57,10 @@ class Lexical:
         if slots is not None:
             inside = tantivy.Query.const_score_query(tantivy.Query.term_set_query(self._schema, "slot", list(slots)), 0.0)
             query = tantivy.Query.boolean_query([(tantivy.Occur.Must, query), (tantivy.Occur.Must, inside)])
-        try:
+        with _tantivy_errors(self._folder):
             hits = self._searcher.search(query, limit, False).hits
             found = self._searcher.fast_field_values("slot", [address for _, address in hits])
-        except ValueError as error:
-            raise _explained(error, Path(self.state.folder)) from error
         return [(round(score / _K1_PLUS_1, _DIGITS), slot) for (score, _), slot in zip(hits, found, strict=True)]
-
-    def documents(self) -> int:
-        return int(self._searcher.num_docs)
-
-    def last_slot(self) -> int:
-        """The highest slot it holds; 0 where it is empty."""
-        hits = self._searcher.search(tantivy.Query.all_query(), 1, False, order_by_field="slot").hits
-        return int(hits[0][0]) if hits else 0
 
     def _query(self, tokens: Sequence[str]) -> Any:
         clauses = []
@@ -88,39 +77,44 @@ class LexicalWriter:
         self._folder = root / state.folder
         self._state = state
         self._folder.mkdir(parents=True, exist_ok=True)
-        try:
+        with _tantivy_errors(self._folder):
             if (self._folder / "meta.json").exists():
                 self._index = tantivy.Index.open(str(self._folder))
-                self._index.config_reader("manual", 0)
             else:
                 self._index = tantivy.Index(_schema(), path=str(self._folder))
+            self._index.config_reader("manual", 0)
             _register(self._index)
-            self._known = Lexical(root, state).last_slot()
+            self._known = _last_slot(self._index.searcher())
             self._schema = self._index.schema
             self._writer = self._index.writer(_LARGE_HEAP if rows >= _LARGE_LOAD else _SMALL_HEAP, 1)
-        except ValueError as error:
-            raise _explained(error, self._folder) from error
 
     def append(self, slots: Sequence[int], tokens: Sequence[str]) -> None:
         """Slots in ascending order; those an earlier, unpublished commit already took in are passed over."""
         add, make, schema = self._writer.add_document, tantivy.Document.from_dict, self._schema
-        try:
+        with _tantivy_errors(self._folder):
             for slot, text in zip(slots, tokens, strict=True):
                 if text and slot > self._known:
                     add(make({"slot": slot, "tokens": text}, schema))
-        except ValueError as error:
-            raise _explained(error, self._folder) from error
 
     def commit(self, *, slot: int, gone: int, removed: Sequence[int]) -> LexicalState:
         """The state to publish."""
-        try:
+        with _tantivy_errors(self._folder):
             if removed:
                 self._writer.delete_documents_by_query(tantivy.Query.term_set_query(self._schema, "slot", list(removed)))
             stamp = int(self._writer.commit())
             self._writer.wait_merging_threads()
-        except ValueError as error:
-            raise _explained(error, self._folder) from error
         return msgspec.structs.replace(self._state, slot=slot, gone=gone, stamp=stamp)
+
+    def abandon(self) -> None:
+        """Let go of the index's lock, whoever still holds this object; harmless after ``commit``."""
+        with contextlib.suppress(ValueError, RuntimeError):
+            self._writer.wait_merging_threads()
+
+
+def _last_slot(searcher: Any) -> int:
+    """The highest slot an index holds; 0 where it is empty."""
+    hits = searcher.search(tantivy.Query.all_query(), 1, False, order_by_field="slot").hits
+    return int(hits[0][0]) if hits else 0
 
 
 def _schema() -> Any:
@@ -149,21 +143,41 @@ def _opened(folder: Path) -> tuple[Any, bool]:
                     shutil.copyfile(path, view / path.name)
                 elif path.suffix != ".lock":
                     (view / path.name).symlink_to(path.absolute())
-        index = tantivy.Index.open(str(view))
-        index.config_reader("manual", 0)
-        _register(index)
-    except ValueError as error:
-        raise _explained(error, folder) from error
+        with _tantivy_errors(folder):
+            index = tantivy.Index.open(str(view))
+            index.config_reader("manual", 0)
+            _register(index)
     finally:
         if private:  # every file is mapped by now
             shutil.rmtree(view, ignore_errors=True)
     return index, private
 
 
-def _explained(error: ValueError, folder: Path) -> StoreError:
-    text, subject = str(error), str(folder)
+@contextlib.contextmanager
+def _tantivy_errors(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise _explained(str(error), folder) from error
+    except BaseException as error:
+        # What the Rust code did not expect of its files derives from no other exception.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise _explained(str(error), folder) from error
+
+
+def _explained(text: str, folder: Path) -> StoreError:
+    subject = str(folder)
     if any(sign in text for sign in ("No space left", "StorageFull", "File too large", "FileTooLarge", "quota")):
         return failures.full(subject)
+    if "writer was killed" in text:  # tantivy keeps to itself what its thread met
+        if failures.no_space(folder):
+            return failures.full(subject)
+        return StoreUnavailableError(
+            f"Writing to {folder} failed ({text}).",
+            subject=subject,
+            remedy="Check the disk, then run again; nothing committed is lost.",
+        )
     if "PermissionDenied" in text or "ReadOnlyFilesystem" in text:
         return failures.not_writable(subject)
     if "LockBusy" in text:

@@ -11,9 +11,9 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -47,9 +47,6 @@ class _Marks(msgspec.Struct, frozen=True):
     pruned: int
 
 
-_Part = TypeVar("_Part", "Columns", "Lexical")
-
-
 class Projections:
     """Snapshots for readers, ``refresh`` for the writer. Safe for threads and forks."""
 
@@ -68,59 +65,71 @@ class Projections:
 
     def columns(self, collection: str) -> Columns | None:
         """The published columns; None where nothing was published. Raises StoreUnavailableError, StoreCorruptError."""
+        opened = self._opened(collection, lexical=False)
+        return opened[0] if opened else None
 
-        def opened(state: CollectionState, before: Columns | None) -> Columns:
-            return Columns(self._folder / _COLUMNS, state.columns, before)
+    def both(self, collection: str) -> tuple[Columns, Lexical] | None:
+        """Columns and lexical index of one published state: every row of the index stands in the columns."""
+        opened = self._opened(collection, lexical=True)
+        if opened is None:
+            return None
+        assert opened[1] is not None
+        return opened[0], opened[1]
 
-        return self._part(collection, self._columns, lambda state: state.columns, opened)
-
-    def lexical(self, collection: str) -> Lexical | None:
-        """The published lexical index; None where nothing was published."""
-        from kgrag.backends.local.lexical import Lexical
-
-        def opened(state: CollectionState, before: Lexical | None) -> Lexical:
-            return Lexical(self._folder / _LEXICAL, state.lexical, before)
-
-        return self._part(collection, self._lexical, lambda state: state.lexical, opened)
-
-    def _part(
-        self,
-        collection: str,
-        held: dict[str, _Part],
-        of: Callable[[CollectionState], Any],
-        opened: Callable[[CollectionState, _Part | None], _Part],
-    ) -> _Part | None:
+    def _opened(self, collection: str, *, lexical: bool) -> tuple[Columns, Lexical | None] | None:
         state = self._current()
         while True:
             entry = state.collections.get(collection) if state is not None else None
             if entry is None:
                 return None
-            part = held.get(collection)
-            if part is not None and part.state == of(entry):
-                return part
-            with self._lock:
-                try:
-                    held[collection] = part = opened(entry, held.get(collection))
-                    return part
-                except FileNotFoundError as error:
-                    # A refresh may have replaced the folder since its state was read; then there is a newer state.
-                    held.pop(collection, None)
-                    missing = error
+            columns, index = self._columns.get(collection), self._lexical.get(collection)
+            if columns is not None and columns.state == entry.columns:
+                if not lexical:
+                    return columns, None
+                if index is not None and index.state == entry.lexical:
+                    return columns, index
+            missing: FileNotFoundError | None = None
+            try:
+                opened = self._open(collection, entry, lexical)
+            except FileNotFoundError as error:
+                missing = error
             self._stamp = None
             newer = self._current()
-            if newer is None or newer.collections.get(collection) == entry:
+            # A refresh may have replaced a folder, or committed to the index, since its state was read: then there is
+            # a newer state, and what was opened may not fit together.
+            if newer is not None and newer.collections.get(collection) == entry:
+                if missing is None:
+                    return opened
                 raise StoreCorruptError(
                     f"A search file of {self._folder} is missing ({missing}).", subject=str(self._folder), remedy=REBUILD
                 ) from missing
             state = newer
 
+    def _open(self, collection: str, entry: CollectionState, lexical: bool) -> tuple[Columns, Lexical | None]:
+        with self._lock:
+            columns = self._columns.get(collection)
+            if columns is None or columns.state != entry.columns:
+                columns = self._columns[collection] = Columns(self._folder / _COLUMNS, entry.columns, columns)
+            if not lexical:
+                return columns, None
+            from kgrag.backends.local.lexical import Lexical
+
+            index = self._lexical.get(collection)
+            if index is None or index.state != entry.lexical:
+                index = self._lexical[collection] = Lexical(self._folder / _LEXICAL, entry.lexical, index)
+            return columns, index
+
     def _current(self) -> State | None:
         try:
             found = os.stat(self._path)
         except FileNotFoundError:
-            if self._db.rows("SELECT published FROM search")[0][0]:
+            # Asked after, not before, the file was looked for: the first refresh may just have published it.
+            if not self._db.rows("SELECT published FROM search")[0][0]:
+                return None
+            try:
+                found = os.stat(self._path)
+            except FileNotFoundError:
                 raise StoreUnavailableError(f"{self._path} is missing.", subject=str(self._path), remedy=REBUILD) from None
-            return None
         stamp = (found.st_mtime_ns, found.st_ino, found.st_size)
         if stamp != self._stamp:
             self._state = self._read()
@@ -147,36 +156,32 @@ class Projections:
         self._db.checkpoint()
 
     def _refresh(self, anew: bool) -> None:
-        state, marks = self._believed(anew)
+        state, marks = self._published()
         changed = False
         for collection in COLLECTIONS:
-            entry = state.collections.get(collection)
-            mark = marks[collection]
-            if entry is not None and self._too_many_gone(entry, mark):
-                entry = None
+            entry, mark = state.collections.get(collection), marks[collection]
             if entry is None and not mark.slot:
                 continue
-            if entry is None or not _up_to_date(entry, mark):
+            if anew or entry is None or not self._sound(collection, entry, mark) or _too_many_gone(entry, mark):
+                state = self._take_in(collection, state, None)
+            elif not _up_to_date(entry, mark):
                 state = self._take_in(collection, state, entry)
-                changed = True
+            else:
+                continue
+            changed = True
+        self._examined = True
         if changed:
             self._sweep(state)
             self._prune(state)
 
-    def _believed(self, anew: bool) -> tuple[State, dict[str, _Marks]]:
-        """The published state without what must be written anew, and how far the rows go."""
-        store = self._db.rows("SELECT store FROM search")[0][0]
+    def _published(self) -> tuple[State, dict[str, _Marks]]:
+        """The published state, empty where it is lost or damaged, and how far the rows go."""
         found = self._db.rows("SELECT name, next_slot - 1, next_gone - 1, pruned FROM collections")
         marks = {name: _Marks(slot, gone, pruned) for name, slot, gone, pruned in found}
         try:
-            state = self._read()
+            return self._read(), marks
         except (FileNotFoundError, StoreCorruptError):
-            return State(store=store), marks
-        if anew:
-            return msgspec.structs.replace(state, collections={}), marks
-        sound = {c: entry for c, entry in state.collections.items() if self._sound(c, entry, marks[c])}
-        self._examined = True
-        return msgspec.structs.replace(state, collections=sound), marks
+            return State(store=self._db.rows("SELECT store FROM search")[0][0]), marks
 
     def _sound(self, collection: str, entry: CollectionState, marks: _Marks) -> bool:
         """Whether the files can be built upon: neither ahead of the rows (an older index.db was restored) nor behind
@@ -196,20 +201,18 @@ class Projections:
             return False
         return True
 
-    @staticmethod
-    def _too_many_gone(entry: CollectionState, marks: _Marks) -> bool:
-        gone = entry.columns.rows - entry.columns.live + marks.gone - entry.columns.gone
-        return gone >= _REBUILD_LEAST and gone > _REBUILD_SHARE * entry.columns.rows
-
     def _take_in(self, collection: str, state: State, entry: CollectionState | None) -> State:
-        """Bring one collection up to date and publish it: first the columns, in which every slot of the lexical index
-        must be found, then the lexical index."""
+        """Bring one collection up to date, or write its files anew where there is no ``entry``, and publish it.
+
+        What is added to is published in two steps, first the columns, so that they hold every row of the lexical index
+        at any moment; what is new in one."""
         from kgrag.backends.local.lexical import LexicalWriter
 
         version = state.version + 1
         with self._db.snapshot() as read:
             slot, gone = read("SELECT next_slot - 1, next_gone - 1 FROM collections WHERE name=?", (collection,))[0]
             entry = self._with_dimension(collection, entry, read)
+            new = entry is None
             if entry is None:
                 name = f"{collection}-{version}"
                 for kind in (_COLUMNS, _LEXICAL):
@@ -220,16 +223,19 @@ class Projections:
                 )
             first_gone = min(entry.columns.gone, entry.lexical.gone)
             removed = [s for (s,) in read(f"SELECT slot FROM {collection}_gone WHERE seq>? ORDER BY seq", (first_gone,))]
-            columns = ColumnsWriter(self._folder / _COLUMNS, entry.columns)
-            try:
+            with contextlib.ExitStack() as stack:
+                columns = ColumnsWriter(self._folder / _COLUMNS, entry.columns)
+                stack.callback(columns.abandon)
                 lexical = LexicalWriter(self._folder / _LEXICAL, entry.lexical, rows=slot - entry.lexical.slot)
+                stack.callback(lexical.abandon)
                 self._stream(collection, read, entry, columns, lexical)
-                new = columns.finish(slot=slot, gone=gone, removed=removed, version=version)
-            finally:
-                columns.abandon()
-        state = self._publish(state, collection, msgspec.structs.replace(entry, columns=new))
-        done = lexical.commit(slot=slot, gone=gone, removed=removed)
-        return self._publish(state, collection, CollectionState(columns=new, lexical=done))
+                entry = msgspec.structs.replace(
+                    entry, columns=columns.finish(slot=slot, gone=gone, removed=removed, version=version)
+                )
+                if not new:
+                    state = self._publish(state, collection, entry)
+                entry = msgspec.structs.replace(entry, lexical=lexical.commit(slot=slot, gone=gone, removed=removed))
+        return self._publish(state, collection, entry)
 
     @staticmethod
     def _stream(collection: str, read: Any, entry: CollectionState, columns: ColumnsWriter, lexical: Any) -> None:
@@ -306,6 +312,11 @@ class Projections:
             yield
         finally:
             os.close(descriptor)
+
+
+def _too_many_gone(entry: CollectionState, marks: _Marks) -> bool:
+    gone = entry.columns.rows - entry.columns.live + marks.gone - entry.columns.gone
+    return gone >= _REBUILD_LEAST and gone > _REBUILD_SHARE * entry.columns.rows
 
 
 def _up_to_date(entry: CollectionState, marks: _Marks) -> bool:

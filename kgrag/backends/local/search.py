@@ -59,10 +59,10 @@ class LocalSearch(Rows):
         filter: Filter | None = None,
         ids: Sequence[str] | None = None,
     ) -> list[Scored]:
-        index = self._projections.lexical(checked(collection))
-        columns = self._projections.columns(collection)
-        if index is None or columns is None or top_k <= 0 or not tokens:
+        opened = self._projections.both(checked(collection))
+        if opened is None or top_k <= 0 or not tokens:
             return []
+        columns, index = opened
         passing = None if filter is None else self._passing_places(columns, filter)
         if ids is not None:
             places = self._places(collection, columns, ids)

@@ -6,9 +6,10 @@ import re
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from kgrag.backends.local import answers, graph, records, rows, status
+from kgrag.backends.local import answers, failures, graph, records, rows, status
 from kgrag.backends.local.answers import LocalAnswers
 from kgrag.backends.local.database import Database, Mode
+from kgrag.backends.local.filesystem import require_local
 from kgrag.backends.local.graph import LocalGraph
 from kgrag.backends.local.records import LocalRecords
 from kgrag.backends.local.search import LocalSearch
@@ -105,5 +106,7 @@ def open_stores(home: Path, namespace: str, *, mode: Mode, create: bool = False,
                 subject=namespace,
                 remedy=f"Known: {', '.join(held)}." if held else "Run `kgrag ingest` first, or check KGRAG_HOME.",
             )
-        folder.mkdir(parents=True, exist_ok=True)
+        require_local(folder)
+        with failures.of_files(folder):
+            folder.mkdir(parents=True, exist_ok=True)
     return LocalStores(folder, mode=mode, create=create, dimension=dimension)
