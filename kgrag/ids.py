@@ -12,14 +12,18 @@ import unicodedata
 
 from kgrag.scripts import DENSE, fold_latin
 
-_QUOTES_AND_COMMAS = re.compile(r"[\"'`´‘’‚‛“”„‟«»‹›「」『』《》〈〉,，、،]")
-_TRAILING_PUNCTUATION = ".!?;:。．！？；：…"
+_QUOTES_AND_COMMAS = re.compile("[\"'`´‘’‚‛“”„‟«»‹›「」『』《》〈〉,，、،\u00ad\u200b\u200e\u200f\u2060\ufeff]")
+"""And characters that are not seen: soft hyphens, zero-width spaces and direction marks, which copied text is full of."""
+_BETWEEN_WORDS = str.maketrans(dict.fromkeys("_-‐‑–", " "))
+"""Underscore and the hyphens, the en dash that typesetters put in their place among them."""
+_TRAILING_PUNCTUATION = " .!?;:。．！？；：…"
 _SPACE_BY_DENSE = re.compile(rf"(?<=[{DENSE}]) | (?=[{DENSE}])")
 _LATIN_DESIGNATOR = re.compile(
     r"(?: (?:incorporated|inc|limited|ltd|llc|llp|corporation|corp|company|co|gmbh|ag|plc|s\.a|sa|bv|nv|oy|ab|kk|pte|pty)\.?)+$"
 )
 _CJK_DESIGNATOR = re.compile(r"\(주\)|㈜|주식회사|유한회사|株式会社|有限会社|合同会社|有限公司|股份有限公司|有限责任公司|股份公司")
 _BRACKETED_TAIL = re.compile(r"\s*[(（\[][^()（）\[\]]*[)）\]]\s*$")
+_ARTICLES = frozenset(["the", "a", "an"])
 _SPACES = re.compile(r"\s+")
 
 
@@ -34,14 +38,13 @@ def digest(*parts: str | bytes) -> str:
 
 
 def entity_key(name: str) -> str:
-    """When two spellings are the same name: NFKC, casefold, ``_`` and ``-`` as spaces, no quote marks or commas,
+    """When two spellings are the same name: NFKC, casefold, ``_`` and hyphens as spaces, no quote marks or commas,
     one space between words, no trailing sentence punctuation; every other symbol stays ("C++" is not "C#").
     Never empty for a name that holds a visible character."""
     folded = unicodedata.normalize("NFKC", name).casefold()
     folded = unicodedata.normalize("NFKC", folded)
-    spaced = folded.replace("_", " ").replace("-", " ")
-    key = _SPACES.sub(" ", _QUOTES_AND_COMMAS.sub("", spaced)).strip()
-    key = key.rstrip(_TRAILING_PUNCTUATION).rstrip()
+    key = _SPACES.sub(" ", _QUOTES_AND_COMMAS.sub("", folded.translate(_BETWEEN_WORDS))).strip()
+    key = key.rstrip(_TRAILING_PUNCTUATION)
     return key or _SPACES.sub(" ", folded).strip()
 
 
@@ -51,8 +54,10 @@ def compact_key(name: str, *, fold_accents: bool = True) -> str:
     Falls back to the entity key where nothing would be left."""
     key = entity_key(name)
     bare = _CJK_DESIGNATOR.sub(" ", key)
-    bare = _LATIN_DESIGNATOR.sub("", _SPACES.sub(" ", bare).strip())
-    bare = _SPACE_BY_DENSE.sub("", bare).strip().rstrip(_TRAILING_PUNCTUATION).strip()
+    bare = _SPACES.sub(" ", bare).strip()
+    short = _LATIN_DESIGNATOR.sub("", bare)
+    bare = bare if short in _ARTICLES else short
+    bare = _SPACE_BY_DENSE.sub("", bare).strip().rstrip(_TRAILING_PUNCTUATION)
     if fold_accents:
         bare = fold_latin(bare)
     return bare or key
