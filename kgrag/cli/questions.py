@@ -96,14 +96,27 @@ async def _ask(engine: QueryEngine, question: str, options: dict[str, Any], *, a
 
 
 def print_sources(answer: Answer) -> None:
-    """The numbered citations of an answer: where each stands, and how it begins."""
+    """The numbered citations of an answer: where each stands, and its sentence that is nearest to what was said."""
     if answer.citations:
         print()
     for citation in answer.citations:
         print(f"[{citation.number}] {place_of(citation)}")
-        print(f"    {shortened(citation.quote, 150)}")
+        print(f"    {shortened(_nearest_sentence(citation.quote, answer.text), 150)}")
     for note in answer.context.notes:
         print(f"Note: {note}", file=sys.stderr)
+
+
+def _nearest_sentence(quote: str, answer: str) -> str:
+    """The first of the sentences that share the largest part of their words with the answer."""
+    from kgrag.text import sentences, words
+
+    said = set(words(answer))
+
+    def shared(sentence: str) -> float:
+        own = set(words(sentence))
+        return len(own & said) / (len(own) + 3)  # two words that both happen to be there prove little
+
+    return max((quote[start:end] for start, end in sentences(quote)), key=shared, default=quote)
 
 
 def place_of(found: Citation | Hit) -> str:
