@@ -55,12 +55,9 @@ def _in_this_process(settings: Settings, host: str, port: int, *, as_json: bool)
     _require("uvicorn")
     import uvicorn
 
-    from kgrag import build
-    from kgrag.query.serving import OpenEngines
-    from serve_apps.local import make_local_app
+    from serve_apps.local import local_app
 
-    engines = OpenEngines(lambda name: build.open_query_engine(settings, name), settings.serve.open_namespaces)
-    app = make_local_app(engines, lambda: build.namespaces(settings), namespace=settings.namespace, settings=settings.serve)
+    app = local_app(settings)
     _ready(host, port, ["all"], _resident([os.getpid()]), as_json=as_json)
     uvicorn.run(app, host=host, port=port, log_level="warning")
 
