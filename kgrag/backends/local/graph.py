@@ -1,6 +1,5 @@
-"""GraphStore in SQLite: a vertex's edges stand whole beside each other, so a neighbourhood is one short range of one tree.
-
-Each edge stands at both its ends; what finds it by id names its source only."""
+"""GraphStore in SQLite. Bodies stand in the order they came; only narrow keys stand in trees of random order, where every
+transaction rewrites pages all over. A vertex is a number there, so that its neighbours are a short range of a small tree."""
 
 from __future__ import annotations
 
@@ -12,18 +11,17 @@ from kgrag.backends.local.database import Database
 from kgrag.ports import Edge, Vertex
 from kgrag.records import Community, decode, encode
 
+# A vertex without a body is only the end of an edge.
 SCHEMA = """
-CREATE TABLE vertices (id TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE edges (id TEXT PRIMARY KEY, source TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE adjacency (vertex TEXT NOT NULL, edge TEXT NOT NULL, other TEXT NOT NULL, body BLOB NOT NULL,
+CREATE TABLE vertices (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, body BLOB);
+CREATE TABLE edges (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, body BLOB NOT NULL);
+CREATE TABLE adjacency (vertex INTEGER NOT NULL, edge TEXT NOT NULL, number INTEGER NOT NULL, other INTEGER NOT NULL,
                         PRIMARY KEY (vertex, edge)) WITHOUT ROWID;
-CREATE TABLE lineage (unit TEXT NOT NULL, vertex TEXT NOT NULL, PRIMARY KEY (unit, vertex)) WITHOUT ROWID;
-CREATE TABLE communities (id TEXT PRIMARY KEY, level INTEGER NOT NULL, body BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE lineage (unit TEXT NOT NULL, vertex INTEGER NOT NULL, PRIMARY KEY (unit, vertex)) WITHOUT ROWID;
+CREATE TABLE communities (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, level INTEGER NOT NULL, body BLOB NOT NULL);
 CREATE TABLE membership (entity TEXT NOT NULL, level INTEGER NOT NULL, community TEXT NOT NULL,
                          PRIMARY KEY (entity, level, community)) WITHOUT ROWID;
 """
-
-_EDGE = "SELECT body FROM edges JOIN adjacency ON vertex=source AND edge=id"
 
 _pack = msgspec.json.Encoder().encode
 _vertices = msgspec.json.Decoder(list[Vertex]).decode
@@ -46,123 +44,186 @@ class LocalGraph:
             self._put_edges(new_edges)
 
     def delete(self, vertex_ids: Iterable[str], edge_ids: Iterable[str]) -> None:
-        vertices, edges = list(vertex_ids), list(edge_ids)
         with self._db.transaction():
-            held_vertices, held_edges = self.vertices(vertices), self._edges_by_id(edges)
-            self._drop_lineage(held_vertices.values())
-            self._db.execute_in("DELETE FROM vertices WHERE id IN (...)", vertices)
-            self._drop_adjacency(held_edges.values())
-            self._db.execute_in("DELETE FROM edges WHERE id IN (...)", edges)
+            edges = self._held_edges(list(edge_ids))
+            self._drop_adjacency([edge for _, edge in edges.values()])
+            self._db.execute_in("DELETE FROM edges WHERE number IN (...)", [number for number, _ in edges.values()])
+            vertices = {number: held for number, held in self._held_vertices(list(vertex_ids)).values() if held is not None}
+            self._drop_lineage(vertices.items())
+            self._db.execute_in("UPDATE vertices SET body=NULL WHERE number IN (...)", list(vertices))
+            ends = {end for _, edge in edges.values() for end in (edge.source_id, edge.target_id)}
+            loose = [*vertices, *self._numbers(list(ends)).values()]
+            unused = "body IS NULL AND NOT EXISTS (SELECT 1 FROM adjacency WHERE vertex=vertices.number)"
+            self._db.execute_in(f"DELETE FROM vertices WHERE {unused} AND number IN (...)", loose)
 
     def _put_vertices(self, vertices: Mapping[str, Vertex]) -> None:
-        held = self.vertices(list(vertices))
-        moved = [v for v in held.values() if v.text_unit_ids != vertices[v.id].text_unit_ids]
-        self._drop_lineage(moved)
-        changed = {v.id for v in moved}
-        ordered = [vertices[key] for key in sorted(vertices) if held.get(key) != vertices[key]]
-        self._db.executemany("INSERT OR REPLACE INTO vertices VALUES (?,?)", [(v.id, _pack(v)) for v in ordered])
-        self._db.executemany(
-            "INSERT OR IGNORE INTO lineage VALUES (?,?)",
-            sorted((unit, v.id) for v in ordered if v.id in changed or v.id not in held for unit in v.text_unit_ids),
-        )
+        held = self._held_vertices(list(vertices))
+        free = self._free_number("vertices")
+        fresh, changed, traced = [], [], []
+        for key in sorted(vertices):
+            vertex = vertices[key]
+            number, old = held.get(key, (0, None))
+            if not number:
+                number, free = free, free + 1
+                fresh.append((number, key, _pack(vertex)))
+            elif old != vertex:
+                changed.append((_pack(vertex), number))
+            if old is None:
+                traced += [(unit, number) for unit in vertex.text_unit_ids]
+            elif old.text_unit_ids != vertex.text_unit_ids:
+                self._drop_lineage([(number, old)])
+                traced += [(unit, number) for unit in vertex.text_unit_ids]
+        self._db.executemany("INSERT INTO vertices VALUES (?,?,?)", fresh)
+        self._db.executemany("UPDATE vertices SET body=? WHERE number=?", changed)
+        self._db.executemany("INSERT OR IGNORE INTO lineage VALUES (?,?)", sorted(traced))
 
     def _put_edges(self, edges: Mapping[str, Edge]) -> None:
-        held = self._edges_by_id(list(edges))
-        self._drop_adjacency(
-            e for e in held.values() if (e.source_id, e.target_id) != (edges[e.id].source_id, edges[e.id].target_id)
-        )
-        changed = [(edges[key], _pack(edges[key])) for key in sorted(edges) if held.get(key) != edges[key]]
-        self._db.executemany("INSERT OR REPLACE INTO edges VALUES (?,?)", [(e.id, e.source_id) for e, _ in changed])
-        places = {(e.source_id, e.id, e.target_id, body) for e, body in changed}
-        places |= {(e.target_id, e.id, e.source_id, body) for e, body in changed}
-        self._db.executemany("INSERT OR REPLACE INTO adjacency VALUES (?,?,?,?)", sorted(places))
+        held = self._held_edges(list(edges))
+        numbers = self._numbers(list({end for edge in edges.values() for end in (edge.source_id, edge.target_id)}), make=True)
+        free = self._free_number("edges")
+        fresh, changed, placed, moved = [], [], [], []
+        for key in sorted(edges):
+            edge = edges[key]
+            number, old = held.get(key, (0, None))
+            if old == edge:
+                continue
+            if old is None:
+                number, free = free, free + 1
+                fresh.append((number, key, _pack(edge)))
+            else:
+                changed.append((_pack(edge), number))
+            if old is None or (old.source_id, old.target_id) != (edge.source_id, edge.target_id):
+                if old is not None:
+                    moved.append(old)
+                source, target = numbers[edge.source_id], numbers[edge.target_id]
+                placed += [(source, key, number, target), (target, key, number, source)]
+        self._drop_adjacency(moved)
+        self._db.executemany("INSERT INTO edges VALUES (?,?,?)", fresh)
+        self._db.executemany("UPDATE edges SET body=? WHERE number=?", changed)
+        self._db.executemany("INSERT OR REPLACE INTO adjacency VALUES (?,?,?,?)", sorted(placed))
 
-    def _drop_lineage(self, vertices: Iterable[Vertex]) -> None:
+    def _drop_lineage(self, vertices: Iterable[tuple[int, Vertex]]) -> None:
         self._db.executemany(
-            "DELETE FROM lineage WHERE unit=? AND vertex=?", [(unit, v.id) for v in vertices for unit in v.text_unit_ids]
+            "DELETE FROM lineage WHERE unit=? AND vertex=?", [(unit, number) for number, v in vertices for unit in v.text_unit_ids]
         )
 
-    def _drop_adjacency(self, edges: Iterable[Edge]) -> None:
+    def _drop_adjacency(self, edges: Sequence[Edge]) -> None:
+        numbers = self._numbers(list({end for edge in edges for end in (edge.source_id, edge.target_id)}))
         self._db.executemany(
-            "DELETE FROM adjacency WHERE vertex=? AND edge=?", [(end, e.id) for e in edges for end in {e.source_id, e.target_id}]
+            "DELETE FROM adjacency WHERE vertex=? AND edge=?",
+            [(numbers[end], edge.id) for edge in edges for end in {edge.source_id, edge.target_id}],
         )
+
+    def _numbers(self, ids: Sequence[str], *, make: bool = False) -> dict[str, int]:
+        """Numbers of these vertices; ``make`` gives one to those that have none."""
+        numbers = dict(self._db.rows_in("SELECT id, number FROM vertices WHERE id IN (...)", ids))
+        if make and len(numbers) < len(ids):
+            missing = sorted(key for key in ids if key not in numbers)
+            fresh = dict(zip(missing, range(self._free_number("vertices"), 2**63), strict=False))
+            self._db.executemany("INSERT INTO vertices VALUES (?,?,NULL)", [(number, key) for key, number in fresh.items()])
+            numbers |= fresh
+        return numbers
+
+    def _free_number(self, table: str) -> int:
+        return int(self._db.rows(f"SELECT coalesce(max(number), 0) + 1 FROM {table}")[0][0])
+
+    def _held_vertices(self, ids: Sequence[str]) -> dict[str, tuple[int, Vertex | None]]:
+        """Per id its number, and the vertex unless it is only the end of an edge."""
+        found = self._db.rows_in("SELECT id, number, body FROM vertices WHERE id IN (...)", ids)
+        return {key: (number, None if body is None else _vertices(b"[" + body + b"]")[0]) for key, number, body in found}
+
+    def _held_edges(self, ids: Sequence[str]) -> dict[str, tuple[int, Edge]]:
+        found = self._db.rows_in("SELECT number, body FROM edges WHERE id IN (...)", ids)
+        edges = _edges(_array([(body,) for _, body in found]))
+        return {edge.id: (number, edge) for (number, _), edge in zip(found, edges, strict=True)}
 
     # ------------------------------------------------------------ reading
 
     def vertices(self, ids: Sequence[str]) -> dict[str, Vertex]:
-        found = self._db.rows_in("SELECT body FROM vertices WHERE id IN (...)", ids)
+        found = self._db.rows_in("SELECT body FROM vertices WHERE body IS NOT NULL AND id IN (...)", ids)
         return {vertex.id: vertex for vertex in _vertices(_array(found))}
 
     def incident(self, ids: Sequence[str], *, cap: int | None = None) -> list[Edge]:
         if cap is None:
-            found = self._db.rows_in("SELECT body FROM adjacency WHERE vertex IN (...)", ids)
+            found = self._db.rows_in(
+                "SELECT e.body FROM vertices v CROSS JOIN adjacency a ON a.vertex=v.number"
+                " CROSS JOIN edges e ON e.number=a.number WHERE v.id IN (...)",
+                ids,
+            )
         else:
             found = self._db.rows_each(
-                "SELECT body FROM adjacency WHERE vertex=? ORDER BY edge LIMIT ?", [(key, cap) for key in dict.fromkeys(ids)]
+                "SELECT e.body FROM adjacency a CROSS JOIN edges e ON e.number=a.number WHERE a.vertex=? ORDER BY a.edge LIMIT ?",
+                [(number, cap) for number in self._numbers(ids).values()],
             )
         return _in_order(_edges(_array(found)))
 
     def among(self, ids: Sequence[str], *, cap: int | None = None) -> list[Edge]:
-        inside = _pack(list(dict.fromkeys(ids))).decode()
-        sql = "SELECT vertex, body FROM adjacency WHERE other IN (SELECT value FROM json_each(?)) AND vertex IN (...) ORDER BY vertex, edge"
-        taken: dict[str, int] = {}
-        bodies: list[tuple[bytes]] = []
-        for vertex, body in self._db.rows_in(sql, ids, inside):
+        numbers = list(self._numbers(ids).values())
+        sql = (
+            "SELECT vertex, number FROM adjacency WHERE other IN (SELECT value FROM json_each(?)) AND vertex IN (...)"
+            " ORDER BY vertex, edge"
+        )
+        taken: dict[int, int] = {}
+        kept: dict[int, None] = {}
+        for vertex, edge in self._db.rows_in(sql, numbers, _pack(numbers).decode()):
             count = taken[vertex] = taken.get(vertex, 0) + 1
             if cap is None or count <= cap:
-                bodies.append((body,))
-        return _in_order(_edges(_array(bodies)))
+                kept[edge] = None
+        return _in_order(_edges(_array(self._db.rows_in("SELECT body FROM edges WHERE number IN (...)", list(kept)))))
 
     def expand(self, seeds: Mapping[str, int], *, hops: int, cap: int) -> dict[str, int]:
-        reached: dict[str, int] = dict.fromkeys(self.vertices(list(seeds)), 0)
-        neighbours: dict[str, list[str]] = {}
-        for seed in [s for s in seeds if s in reached]:
-            left = seeds[seed]
+        names = {
+            number: key
+            for key, number in self._db.rows_in(
+                "SELECT id, number FROM vertices WHERE body IS NOT NULL AND id IN (...)", list(seeds)
+            )
+        }
+        reached = dict.fromkeys(names, 0)
+        neighbours: dict[int, list[int]] = {}
+        for seed, key in names.items():
+            left = seeds[key]
             seen = {seed}
             frontier = [seed]
             for distance in range(1, hops + 1):
                 if left <= 0 or not frontier:
                     break
-                missing = [v for v in frontier if v not in neighbours]
-                for vertex in missing:
-                    neighbours[vertex] = []
-                for vertex, other in self._db.rows_each(
-                    "SELECT vertex, other FROM adjacency WHERE vertex=? ORDER BY edge LIMIT ?", [(v, cap) for v in missing]
-                ):
-                    neighbours[vertex].append(other)
-                following: list[str] = []
+                self._read_neighbours(frontier, cap, neighbours)
+                following: list[int] = []
                 for vertex in frontier:
                     for other in neighbours[vertex]:
-                        if other in seen or left <= 0:
-                            continue
-                        seen.add(other)
-                        following.append(other)
-                        left -= 1
-                        if distance < reached.get(other, distance + 1):
-                            reached[other] = distance
+                        if other not in seen and left > 0:
+                            seen.add(other)
+                            following.append(other)
+                            left -= 1
+                            reached[other] = min(distance, reached.get(other, distance))
                 frontier = following
-        return reached
+        found = self._db.rows_in("SELECT number, id FROM vertices WHERE body IS NOT NULL AND number IN (...)", list(reached))
+        return {key: reached[number] for number, key in found}
+
+    def _read_neighbours(self, vertices: Sequence[int], cap: int, into: dict[int, list[int]]) -> None:
+        missing = [vertex for vertex in vertices if vertex not in into]
+        into.update((vertex, []) for vertex in missing)
+        sql = "SELECT vertex, other FROM adjacency WHERE vertex=? ORDER BY edge LIMIT ?"
+        for vertex, other in self._db.rows_each(sql, [(vertex, cap) for vertex in missing]):
+            into[vertex].append(other)
 
     def citing(self, unit_ids: Sequence[str]) -> dict[str, list[str]]:
         cited: dict[str, list[str]] = {}
-        for unit, vertex in self._db.rows_in(
-            "SELECT unit, vertex FROM lineage WHERE unit IN (...) ORDER BY unit, vertex", unit_ids
-        ):
-            cited.setdefault(unit, []).append(vertex)
+        sql = "SELECT unit, id FROM lineage JOIN vertices ON number=vertex WHERE unit IN (...) ORDER BY unit, id"
+        for unit, key in self._db.rows_in(sql, unit_ids):
+            cited.setdefault(unit, []).append(key)
         return cited
 
     def scan_edges(self, *, after: str = "", limit: int = 10_000) -> list[Edge]:
-        return _edges(_array(self._db.rows(f"{_EDGE} WHERE id>? ORDER BY id LIMIT ?", (after, limit))))
+        return _edges(_array(self._db.rows("SELECT body FROM edges WHERE id>? ORDER BY id LIMIT ?", (after, limit))))
 
     def scan_vertices(self, *, after: str = "", limit: int = 10_000) -> list[Vertex]:
-        return _vertices(_array(self._db.rows("SELECT body FROM vertices WHERE id>? ORDER BY id LIMIT ?", (after, limit))))
+        sql = "SELECT body FROM vertices WHERE id>? AND body IS NOT NULL ORDER BY id LIMIT ?"
+        return _vertices(_array(self._db.rows(sql, (after, limit))))
 
     def counts(self) -> tuple[int, int]:
-        found = self._db.rows("SELECT (SELECT count(*) FROM vertices), (SELECT count(*) FROM edges)")[0]
+        found = self._db.rows("SELECT (SELECT count(body) FROM vertices), (SELECT count(*) FROM edges)")[0]
         return int(found[0]), int(found[1])
-
-    def _edges_by_id(self, ids: Sequence[str]) -> dict[str, Edge]:
-        return {edge.id: edge for edge in _edges(_array(self._db.rows_in(f"{_EDGE} WHERE id IN (...)", ids)))}
 
     # ------------------------------------------------------------ communities
 
@@ -177,7 +238,8 @@ class LocalGraph:
             )
             self._db.execute_in("DELETE FROM communities WHERE id IN (...)", touched)
             self._db.executemany(
-                "INSERT INTO communities VALUES (?,?,?)", [(c.id, c.level, encode(c)) for _, c in sorted(new.items())]
+                "INSERT INTO communities (id, level, body) VALUES (?,?,?)",
+                [(c.id, c.level, encode(c)) for _, c in sorted(new.items())],
             )
             self._db.executemany(
                 "INSERT OR IGNORE INTO membership VALUES (?,?,?)",

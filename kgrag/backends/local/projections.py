@@ -141,9 +141,9 @@ class Projections:
 
     # ------------------------------------------------------------ writing
 
-    def refresh(self, *, anew: bool = False) -> None:
-        """Take in every committed row and removal; ``anew`` writes all files from nothing. Writes nothing where
-        nothing changed."""
+    def refresh(self, *, anew: bool = False) -> bool:
+        """Take in every committed row and removal; ``anew`` writes all files from nothing. Returns whether there was
+        anything; writes nothing otherwise."""
         if self._db.mode == "read":
             raise failures.read_only(str(self._folder))
         if self._db.in_transaction:
@@ -152,10 +152,11 @@ class Projections:
             )
         self._db.check_fence()
         with failures.of_files(self._folder), self._only_one():
-            self._refresh(anew)
+            changed = self._refresh(anew)
         self._db.checkpoint()
+        return changed
 
-    def _refresh(self, anew: bool) -> None:
+    def _refresh(self, anew: bool) -> bool:
         state, marks = self._published()
         changed = False
         for collection in COLLECTIONS:
@@ -173,6 +174,7 @@ class Projections:
         if changed:
             self._sweep(state)
             self._prune(state)
+        return changed
 
     def _published(self) -> tuple[State, dict[str, _Marks]]:
         """The published state, empty where it is lost or damaged, and how far the rows go."""

@@ -1,4 +1,4 @@
-"""RecordStore in SQLite: records by unit, and statements clustered by group."""
+"""RecordStore in SQLite: records by unit, statements found by group through a narrow tree."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from kgrag.backends.local.database import Database
 from kgrag.records import Statement, UnitRecord, decode, encode
 
 SCHEMA = """
-CREATE TABLE records (unit TEXT PRIMARY KEY, body BLOB NOT NULL, groups TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE statements (item TEXT NOT NULL, unit TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (item, unit)) WITHOUT ROWID;
+CREATE TABLE records (number INTEGER PRIMARY KEY, unit TEXT NOT NULL UNIQUE, body BLOB NOT NULL, groups TEXT NOT NULL);
+CREATE TABLE statements (number INTEGER PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE evidence (item TEXT NOT NULL, unit TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (item, unit)) WITHOUT ROWID;
 """
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -34,13 +35,16 @@ class LocalRecords:
             groups.setdefault(unit, []).append(group)
         with self._db.transaction():
             self._drop_statements(list(groups))
+            self._db.execute_in("DELETE FROM records WHERE unit IN (...)", [record.unit_id for record in records])
             self._db.executemany(
-                "INSERT OR REPLACE INTO records VALUES (?,?,?)",
+                "INSERT INTO records (unit, body, groups) VALUES (?,?,?)",
                 [(r.unit_id, encode(r), " ".join(groups[r.unit_id])) for r in records],
             )
+            number = int(self._db.rows("SELECT coalesce(max(number), 0) + 1 FROM statements")[0][0])
             self._db.executemany(
-                "INSERT OR REPLACE INTO statements VALUES (?,?,?)", [(*key, _pack(rows[key])) for key in sorted(rows)]
+                "INSERT INTO statements VALUES (?,?)", ((number + i, _pack(s)) for i, s in enumerate(rows.values()))
             )
+            self._db.executemany("INSERT INTO evidence VALUES (?,?,?)", sorted((*key, number + i) for i, key in enumerate(rows)))
 
     def get(self, unit_ids: Sequence[str]) -> dict[str, UnitRecord]:
         found = self._db.rows_in("SELECT unit, body FROM records WHERE unit IN (...)", unit_ids)
@@ -57,8 +61,9 @@ class LocalRecords:
         return {group for (groups,) in found for group in groups.split()}
 
     def statements(self, groups: Sequence[str]) -> Iterator[Statement]:
+        sql = "SELECT body FROM evidence CROSS JOIN statements USING (number) WHERE item=? ORDER BY unit"
         for group in dict.fromkeys(groups):
-            for (body,) in self._db.rows("SELECT body FROM statements WHERE item=? ORDER BY unit", (group,)):
+            for (body,) in self._db.rows(sql, (group,)):
                 yield from _unpack(body)
 
     def scan(self, *, after: str = "", limit: int = 1000) -> list[UnitRecord]:
@@ -70,6 +75,6 @@ class LocalRecords:
 
     def _drop_statements(self, units: list[str]) -> None:
         known = self._db.rows_in("SELECT unit, groups FROM records WHERE unit IN (...)", units)
-        self._db.executemany(
-            "DELETE FROM statements WHERE item=? AND unit=?", ((group, unit) for unit, groups in known for group in groups.split())
-        )
+        keys = [(group, unit) for unit, groups in known for group in groups.split()]
+        self._db.executemany("DELETE FROM statements WHERE number=(SELECT number FROM evidence WHERE item=? AND unit=?)", keys)
+        self._db.executemany("DELETE FROM evidence WHERE item=? AND unit=?", keys)

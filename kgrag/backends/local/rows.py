@@ -8,6 +8,7 @@ Equal metadata is stored once and has a number of its own; a filter is answered 
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Iterable, Sequence
 
@@ -19,7 +20,7 @@ from kgrag.backends.local.database import Database
 from kgrag.errors import ConfigurationError, StoreError
 from kgrag.filters import All, Exists, Filter, Not, Range, Term, canonical, matches
 from kgrag.ports import COLLECTIONS, Collection, Row, Vector
-from kgrag.records import Scalar
+from kgrag.records import Metadata, Scalar
 
 SCHEMA = "".join(
     f"""
@@ -31,8 +32,8 @@ CREATE TABLE {c}_gone (seq INTEGER PRIMARY KEY, slot INTEGER NOT NULL);
     for c in COLLECTIONS
 ) + (
     """
-CREATE TABLE metadata (number INTEGER PRIMARY KEY AUTOINCREMENT, body BLOB NOT NULL UNIQUE);
-INSERT INTO metadata VALUES (0, CAST('{}' AS BLOB));
+CREATE TABLE metadata (number INTEGER PRIMARY KEY AUTOINCREMENT, digest BLOB NOT NULL UNIQUE);
+INSERT INTO metadata VALUES (0, x'');
 CREATE TABLE metadata_values (field TEXT NOT NULL, value TEXT NOT NULL, number INTEGER NOT NULL,
                               PRIMARY KEY (field, value, number)) WITHOUT ROWID;
 CREATE TABLE collections (name TEXT PRIMARY KEY, next_slot INTEGER NOT NULL, next_gone INTEGER NOT NULL, pruned INTEGER NOT NULL)
@@ -46,6 +47,8 @@ INSERT INTO search VALUES (1, lower(hex(randomblob(16))), 0, 0);
 
 _BATCH = 1000
 _CACHED_FILTERS = 64
+_UNUSED_LEAST, _UNUSED_SHARE = 1000, 0.25
+"""Metadata that no row has is erased when there is so much of it (the share is of the rows)."""
 
 _json = msgspec.json.Encoder(order="sorted").encode
 
@@ -148,20 +151,27 @@ class Rows:
 
     def _number(self, rows: Iterable[Row]) -> dict[str, int]:
         """The metadata number of each row, new metadata stored."""
-        bodies = {row.id: _json(row.metadata) if row.metadata else b"{}" for row in rows}
-        distinct = {_json(row.metadata) if row.metadata else b"{}": row.metadata or {} for row in rows}
-        numbers = {
-            bytes(b): n for b, n in self._db.rows_in("SELECT body, number FROM metadata WHERE body IN (...)", list(distinct))
-        }
+        digests: dict[str, bytes] = {}
+        distinct: dict[bytes, Metadata] = {}
+        for row in rows:
+            digest = digests[row.id] = hashlib.blake2b(_json(row.metadata), digest_size=16).digest() if row.metadata else b""
+            distinct[digest] = row.metadata or {}
+        numbers = dict(self._db.rows_in("SELECT digest, number FROM metadata WHERE digest IN (...)", list(distinct)))
         values: set[tuple[str, str, int]] = set()
-        for body in distinct:
-            if body in numbers:
+        for digest, metadata in distinct.items():
+            if digest in numbers:
                 continue
-            numbers[body] = self._db.insert("INSERT INTO metadata (body) VALUES (?)", (body,))
-            for field, value in distinct[body].items():
-                values.update((field, canonical(v), numbers[body]) for v in (value if isinstance(value, list) else [value]))
+            number = numbers[digest] = self._db.insert("INSERT INTO metadata (digest) VALUES (?)", (digest,))
+            for field, value in metadata.items():
+                values.update((field, canonical(v), number) for v in (value if isinstance(value, list) else [value]))
         self._db.executemany("INSERT INTO metadata_values VALUES (?,?,?)", sorted(values))
-        return {key: numbers[body] for key, body in bodies.items()}
+        return {key: numbers[digest] for key, digest in digests.items()}
+
+    def tidy(self) -> None:
+        """Erase unused metadata once it is certain that much of it is."""
+        live = sum(self.count(c) for c in COLLECTIONS)
+        if self._db.rows("SELECT count(*) FROM metadata")[0][0] > _UNUSED_LEAST + (1 + _UNUSED_SHARE) * live:
+            self.forget_unused_metadata()
 
     def forget_unused_metadata(self) -> None:
         """Erase metadata that no row has any more."""

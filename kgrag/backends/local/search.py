@@ -25,13 +25,8 @@ if TYPE_CHECKING:
 _SLACK = 8
 """Hits read beyond ``top_k``, so that a tie at the cut rarely needs a second look."""
 
-_LISTED = 2000
-_LISTED_SHARE = 0.02
-"""A filter that lets through no more rows than this (or this share) is given to the lexical index as a list of them;
-else hits are read until enough have passed."""
-
-_GATHERED_SHARE = 0.1
-"""A filter that lets through a smaller share has its vectors gathered; else the whole scan is masked."""
+_GATHERED_SHARE = 0.04
+"""A filter that lets through no larger share has its vectors gathered; else the whole scan is masked."""
 
 
 class LocalSearch(Rows):
@@ -42,7 +37,8 @@ class LocalSearch(Rows):
         self._projections = Projections(folder, database)
 
     def refresh(self) -> None:
-        self._projections.refresh()
+        if self._projections.refresh():
+            self.tidy()
 
     def rebuild(self) -> None:
         """Write every search file anew from the rows."""
@@ -73,9 +69,11 @@ class LocalSearch(Rows):
             return self._lexical(collection, index, columns, tokens, top_k, None, 1.0)
         passing &= columns.alive
         count = int(np.count_nonzero(passing))
-        if count <= max(_LISTED, _LISTED_SHARE * len(passing)):
+        # Either the rows that pass are listed to the index, or hits are read until enough have passed: what is shorter.
+        share = count / max(1, len(passing))
+        if count <= _hits_to_read(top_k, share):
             return self._listed(collection, index, columns, tokens, top_k, np.flatnonzero(passing))
-        return self._lexical(collection, index, columns, tokens, top_k, passing, count / len(passing))
+        return self._lexical(collection, index, columns, tokens, top_k, passing, share)
 
     def _listed(
         self, collection: str, index: Lexical, columns: Columns, tokens: Sequence[str], top_k: int, places: NDArray[np.int64]
@@ -102,7 +100,7 @@ class LocalSearch(Rows):
         share: float,
     ) -> list[Scored]:
         """The best of all rows, or of those at the places that pass, by reading hits until enough have."""
-        limit = math.ceil(top_k / share * 1.2) + _SLACK if passing is not None else top_k + _SLACK
+        limit = _hits_to_read(top_k, share)
         while True:
             hits = index.search(tokens, limit)
             kept = hits
@@ -186,6 +184,11 @@ class LocalSearch(Rows):
             held = self._ids_of(collection, [slot for key, slot in zip(found, slots, strict=True) if not key])
             found = [key or held.get(slot, "") for key, slot in zip(found, slots, strict=True)]
         return found
+
+
+def _hits_to_read(top_k: int, share: float) -> int:
+    """How many hits are likely to hold ``top_k`` that pass, where this share of the rows does."""
+    return _SLACK + (top_k if share == 1.0 else math.ceil(1.2 * top_k / share) if share else 0)
 
 
 def _rank(scored: Scored) -> tuple[float, str]:

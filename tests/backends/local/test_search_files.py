@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from kgrag.backends.local import knn
+from kgrag.backends.local import rows as rows_module
 from kgrag.backends.local.stores import LocalStores, open_stores
+from kgrag.filters import Exists, Term
 from kgrag.ids import digest
 from kgrag.ports import Edge, Row, Vertex
 from kgrag.records import Community, DocumentStatus, Statement, UnitRecord
@@ -88,6 +90,16 @@ def test_a_history_of_changes_ends_where_a_single_write_does(stores: LocalStores
         assert {s.id for s in stores.search.lexical("entities", ["ant"], 100)} == set(rows)
     stores.search.rebuild()
     same_ranking(stores.search.lexical("entities", ["w1", "ant"], 100), bm25(rows, ["w1", "ant"]), 100, tolerance=2e-3)
+
+
+def test_metadata_that_no_row_has_any_more_does_not_pile_up(stores: LocalStores, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows_module, "_UNUSED_LEAST", 10)
+    for turn in range(6):
+        stores.search.upsert("entities", [Row(str(i), b"{}", "ant", {"turn": turn, "i": i}) for i in range(20)])
+        stores.search.refresh()
+        assert len(stores.search.mask(Exists("turn"))) > 20 * turn  # numbers are not used again
+        assert np.count_nonzero(stores.search.mask(Exists("turn"))) < 60
+        assert len(stores.search.lexical("entities", ["ant"], 50, filter=Term("turn", (turn,)))) == 20
 
 
 def test_vectors_that_come_later_are_searched(stores: LocalStores) -> None:
