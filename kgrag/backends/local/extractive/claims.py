@@ -17,7 +17,8 @@ _ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
 _CJK = re.compile(r"(\d{4})\s?[年년](?:\s?(\d{1,2})\s?[月월])?(?:\s?(\d{1,2})\s?[日일])?")
 _YEAR = re.compile(r"(?<!\d)\d{4}(?!\d)")
 _DAY = re.compile(r"(?<!\d)\d{1,2}(?!\d)")
-_WORD = re.compile(r"[^\W\d_]+")
+_DECADE = re.compile(r"(\d{3})0s")
+_BETWEEN_WORDS = re.compile(r"[\s,.\d]+")
 
 
 def dated_claims(input: ClaimsInput) -> list[ClaimStatement]:
@@ -56,6 +57,9 @@ def period(date: str) -> tuple[str, str]:
     if ranged is not None:
         first, last = ranged.groups()
         return first, first[: 4 - len(last)] + last
+    decade = _DECADE.fullmatch(date)
+    if decade is not None:
+        return f"{decade.group(1)}0", f"{decade.group(1)}9"
     for form in (_ISO, _CJK):
         found = form.match(date)
         if found is not None:
@@ -65,7 +69,7 @@ def period(date: str) -> tuple[str, str]:
     if year is None:
         return "", ""
     iso = year.group()
-    month = next((n for word in _WORD.findall(date) if (n := MONTH_NUMBERS.get(word.casefold()))), 0)
+    month = next((n for word in _BETWEEN_WORDS.split(date) if (n := MONTH_NUMBERS.get(word.casefold()))), 0)
     if month:
         iso += f"-{month:02d}"
         day = _DAY.search(date)

@@ -99,11 +99,12 @@ def _in_sentence(reading: Reading, topic: str, number: int, places: list[Place])
             out.append(Related(topic, place[2], "", strength, number, *span))
     subject = next((place for place in places if reading.found[place[2]].kind not in ("date", "weak")), None)
     if named is None and subject is not None:
-        after = [place for place in places if place[0] > subject[0]][:_RELATED_TO_SUBJECT]
-        for distance, place in enumerate(after):
+        after = [place for place in places if place[0] > subject[0] and not _is_adjective(reading, place)]
+        for distance, place in enumerate(after[:_RELATED_TO_SUBJECT]):
             out.append(Related(subject[2], place[2], "", _SUBJECT - distance, number, subject[0], place[1]))
     for one, other in pairwise(places):
-        phrase = "" if reading.found[one[2]].kind == "date" else _phrase(reading.text[one[1] : other[0]])
+        linked = reading.found[one[2]].kind != "date" and not _is_adjective(reading, other)
+        phrase = "" if not linked else _phrase(reading.text[one[1] : other[0]])
         if phrase:
             out.append(Related(one[2], other[2], phrase, _PHRASE, number, one[0], other[1]))
     return out

@@ -89,7 +89,10 @@ def central(lines: Sequence[str], max_tokens: int) -> list[str]:
     chosen: list[int] = []
     covered: set[str] = set()
     room = max_tokens
+    least = _PERIPHERAL * max(scores, default=0.0)
     for i in sorted(range(len(lines)), key=lambda i: (-scores[i], lines[i])):
+        if scores[i] < least:
+            break
         cost = count_tokens(lines[i]) + 1
         if cost <= room and (bags[i] - covered or not chosen):
             chosen.append(i)
@@ -98,6 +101,8 @@ def central(lines: Sequence[str], max_tokens: int) -> list[str]:
     return [lines[i] for i in sorted(chosen)]
 
 
+_PERIPHERAL = 0.25
+"""Share of the most central line's score below which a line is left out."""
 _SHORT_LINE = 3.0
 """Terms added to a line's length, so that a line of one frequent word is not the most central."""
 

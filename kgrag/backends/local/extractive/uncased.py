@@ -36,7 +36,7 @@ _HANGUL = r"\uac00-\ud7a3\u1100-\u11ff"
 _THAI = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 _UNCASED = re.compile(rf"[{_HAN}{_KATAKANA}{_HIRAGANA}{_HANGUL}{_THAI}\u0590-\u0dff\u0f00-\u0fff\u10d0-\u10ff\u1200-\u139f]")
 _LONGEST_NAME = 60
-_LEAST_KEPT = 4
+_LEAST_KEPT = 10
 _CHARS_PER_NAME = 20
 _LONGEST_REPEAT = 8
 _LONGEST_LAST_PART = 4
@@ -246,14 +246,14 @@ def _dotted(text: str) -> Iterator[str]:
 
 
 @cache
-def _japanese_patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+def _japanese_patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     noun = f"[{_HAN}{_KATAKANA}ヶヵ]"
     return (
         re.compile(f"{noun}{{2,}}"),
         re.compile(rf"[{_KATAKANA}]{{2,}}(?:[・＝=][{_KATAKANA}]{{2,}})+|[{_KATAKANA}]{{4,}}"),
-        re.compile(rf"{noun}*?{noun}(?:{'|'.join(_endings())})(?!{noun})"),
         re.compile(
-            rf"({noun}{{2,12}})(?=[（(]|さん|氏|様|くん)|(?:^|[。！？\n])({noun}{{2,12}})(?=は|が|とは)|(?<=、)({noun}{{2,8}})(?=、|など)"
+            rf"(?<!{noun})({noun}{{2,12}})(?=[（(]|さん|氏|様|くん)|(?:^|[。！？\n])({noun}{{2,12}})(?=は|が|とは)"
+            rf"|(?<=、)({noun}{{2,8}})(?=、|など)"
         ),
     )
 
@@ -264,13 +264,18 @@ def _japanese_tail() -> re.Pattern[str]:
 
 
 def _japanese(text: str) -> Iterator[str]:
-    nouns, katakana, ended, marked = _japanese_patterns()
+    nouns, katakana, marked = _japanese_patterns()
+    whole, inside = _ended()
     for run, count in Counter(nouns.findall(text)).items():
-        name = _japanese_tail().sub("", run)
+        name = _japanese_tail().sub("", run) if len(run) <= _LONGEST_NAME else ""
         if len(name) > 1 and (count > 1 or len(name) > _COMMON_COMPOUND):
             yield name
+        if len(run) <= _LONGEST_NAME:
+            if run.endswith(whole) and len(run) > 2:
+                yield run
+            for ending in inside.finditer(run, 2):
+                yield run[: ending.end()]
     yield from katakana.findall(text)
-    yield from ended.findall(text)
     for match in marked.finditer(text):
         yield match.group(match.lastindex or 0)
 
