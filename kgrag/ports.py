@@ -170,6 +170,10 @@ class RecordStore(Protocol):
         """Every statement of these groups, group by group."""
         ...
 
+    def evidence(self, groups: Sequence[str]) -> Iterator[tuple[str, str, bytes]]:
+        """The same as (group, unit id, ``pack_statements`` of what the unit states about it), sorted by both."""
+        ...
+
     def scan(self, *, after: str = "", limit: int = 1000) -> list[UnitRecord]:
         """Records in unit-id order."""
         ...
@@ -178,21 +182,21 @@ class RecordStore(Protocol):
 
 
 class Vertex(msgspec.Struct, frozen=True):
-    """An entity as the graph holds it. ``rank`` is its degree."""
+    """An entity as the graph holds it: some fields of the record, so that its body decodes to one. ``rank`` is its degree."""
 
     id: str
     name: str
-    type: str
-    rank: int
-    text_unit_ids: list[str]
+    type: str = ""
+    rank: int = 0
+    text_unit_ids: list[str] = []
 
 
 class Edge(msgspec.Struct, frozen=True):
     id: str
     source_id: str
     target_id: str
-    weight: float
-    text_unit_ids: list[str]
+    weight: float = 0.0
+    text_unit_ids: list[str] = []
 
 
 class GraphStore(Protocol):

@@ -80,7 +80,7 @@ STATEMENTS = pa.schema(
         pa.field("body", pa.binary(), nullable=False),
     ]
 )
-"""``body`` is a ``Statement``, ``metadata`` its document's."""
+"""``body`` is ``pack_statements`` of what one unit states about one group, ``metadata`` its document's."""
 
 ITEMS = pa.schema(
     [

@@ -15,7 +15,7 @@ import pyarrow as pa
 from kgrag import schemas
 from kgrag.filters import canonical
 from kgrag.ids import digest, is_seed, schema_key
-from kgrag.records import Claim, Entity, Metadata, Relationship, Scalar, Statement, decode, encode
+from kgrag.records import Claim, Entity, Metadata, Relationship, Scalar, Statement, encode, unpack_statements
 from kgrag.stage import TableStage
 
 Item = Entity | Relationship | Claim
@@ -151,7 +151,7 @@ class DeriveStage(TableStage):
         documents = {document: _decode_metadata(metadata) for document, metadata in fields.items() if metadata}
         items, cited = [], []
         for group in sorted(groups):
-            statements = [decode(body, Statement) for body in set(groups[group])]
+            statements = [statement for body in set(groups[group]) for statement in unpack_statements(body)]
             items.append(derive(statements, documents))
             cited.append(sorted({s.document_id for s in statements}))
         return item_table(items, cited)

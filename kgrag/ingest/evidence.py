@@ -22,7 +22,7 @@ from kgrag.ingest.plan import DocumentPlan, read_plans
 from kgrag.ingest.side import BATCH, StoreSide, batched
 from kgrag.ingest.tables import Table
 from kgrag.ports import StatusStore
-from kgrag.records import DocumentStatus, Metadata, Relationship, UnitRecord, decode, encode
+from kgrag.records import DocumentStatus, Metadata, Relationship, UnitRecord, decode
 
 Groups = NDArray[np.void]
 """Sorted group ids as 16 raw bytes each: a million entities, relationships and claims are 16 MB."""
@@ -189,20 +189,34 @@ def _shard(
     items, units, documents, bodies = columns
     ends: set[str] = set()
     about: set[str] = set()
-    for statement in side.stores.records.statements(ids):
-        if statement.kind == "relationship" and statement.group in core:
-            ends.add(statement.source_id)
-            ends.add(statement.target_id)
-        elif statement.kind == "claim" and statement.group in core:
-            about.add(statement.source_id)
-        if statement.unit_id not in out:
-            items.append(statement.group)
-            units.append(statement.unit_id)
-            documents.append(statement.document_id)
-            bodies.append(encode(statement))
-    stated = set(items)
+    for group, unit, packed in side.stores.records.evidence(ids):
+        stated = _peek(packed)
+        first = stated[0]
+        if first.kind == "relationship" and group in core:
+            ends.add(first.source_id)
+            ends.add(first.target_id)
+        elif first.kind == "claim" and group in core:
+            about.add(first.source_id)
+        if unit not in out:
+            items.append(group)
+            units.append(unit)
+            documents.append(first.document_id)
+            bodies.append(packed)
+    known = set(items)
     rows = pa.table([items, units, documents, fields.of(documents), bodies], schema=schemas.STATEMENTS)
-    return rows, [id for id in ids if id not in stated], ends, about
+    return rows, [id for id in ids if id not in known], ends, about
+
+
+class _Stated(msgspec.Struct):
+    """What is looked at in a statement that only travels."""
+
+    kind: str
+    document_id: str
+    source_id: str = ""
+    target_id: str = ""
+
+
+_peek = msgspec.msgpack.Decoder(list[_Stated]).decode
 
 
 def _stored_ends(side: StoreSide, gone: list[str]) -> set[str]:

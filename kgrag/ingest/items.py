@@ -16,7 +16,7 @@ from kgrag.ingest.plan import read_plans
 from kgrag.ingest.side import StoreSide, batched
 from kgrag.ingest.tables import Table
 from kgrag.ports import Collection, Edge, Row, Vertex
-from kgrag.records import Entity, Relationship, TextUnit, decode
+from kgrag.records import TextUnit, decode
 from kgrag.stage import CallStage
 
 _ORDER: tuple[Collection, ...] = ("text_units", "entities", "relationships", "claims", "reports")
@@ -99,9 +99,9 @@ def _write(side: StoreSide, collection: Collection, rows: list[Row], fresh: bool
         if rows:
             side.stores.search.upsert(collection, rows)
         if rows and collection == "entities":
-            side.stores.graph.upsert([_vertex(decode(row.body, Entity)) for row in rows], [])
+            side.stores.graph.upsert([_vertex(row.body) for row in rows], [])
         if rows and collection == "relationships":
-            side.stores.graph.upsert([], [_edge(decode(row.body, Relationship)) for row in rows])
+            side.stores.graph.upsert([], [_edge(row.body) for row in rows])
     return len(rows)
 
 
@@ -152,12 +152,8 @@ def _vectors(side: StoreSide, table: Table) -> Iterator[tuple[str, bytes]]:
         yield from zip(part["id"].to_pylist(), part["vector"].to_pylist(), strict=True)
 
 
-def _vertex(entity: Entity) -> Vertex:
-    return Vertex(entity.id, entity.name, entity.type, entity.rank, entity.text_unit_ids)
-
-
-def _edge(edge: Relationship) -> Edge:
-    return Edge(edge.id, edge.source_id, edge.target_id, edge.weight, edge.text_unit_ids)
+_vertex = msgspec.json.Decoder(Vertex).decode
+_edge = msgspec.json.Decoder(Edge).decode
 
 
 def _holds(side: StoreSide, collection: Collection) -> bool:

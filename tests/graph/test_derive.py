@@ -23,6 +23,7 @@ from kgrag.records import (
     UnitRecord,
     decode,
     encode,
+    pack_statements,
 )
 
 
@@ -124,7 +125,7 @@ def statement_table(rows: list[UnitRecord]) -> pa.Table:
             [s.unit_id for s in stated],
             [s.document_id for s in stated],
             [json.dumps(fields[s.document_id]) for s in stated],
-            [encode(s) for s in stated],
+            [pack_statements([s]) for s in stated],
         ],
         schema=schemas.STATEMENTS,
     )

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from kgrag.ports import Stores
-from kgrag.records import EntityStatement, Statement, UnitRecord
+from kgrag.records import EntityStatement, Statement, UnitRecord, unpack_statements
 
 
 def record(unit: str, *names: str) -> UnitRecord:
@@ -44,6 +44,9 @@ class RecordStoreContract:
         found = list(stores.records.statements(["g2", "g1", "g2", "none"]))
         assert [s.group for s in found] == ["g2"] * 3 + ["g1"] * 2
         assert sorted(map(repr, found)) == sorted(map(repr, given))
+        evidence = list(stores.records.evidence(["g2", "g1", "none"]))
+        assert [(group, unit) for group, unit, _ in evidence] == [("g1", "u1"), ("g2", "u1"), ("g2", "u2")]
+        assert sorted(repr(s) for *_, packed in evidence for s in unpack_statements(packed)) == sorted(map(repr, given))
 
     def test_put_replaces_a_units_statements(self, stores: Stores) -> None:
         stores.records.put([record("u1")], [states("g1", "u1"), states("g2", "u1")])

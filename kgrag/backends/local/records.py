@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-import msgspec
-
 from kgrag.backends.local.database import Database
-from kgrag.records import Statement, UnitRecord, decode, encode
+from kgrag.records import Statement, UnitRecord, decode, encode, pack_statements, unpack_statements
 
 SCHEMA = """
 CREATE TABLE records (number INTEGER PRIMARY KEY, unit TEXT NOT NULL UNIQUE, body BLOB NOT NULL, groups TEXT NOT NULL);
@@ -15,8 +13,8 @@ CREATE TABLE statements (number INTEGER PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE evidence (item TEXT NOT NULL, unit TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (item, unit)) WITHOUT ROWID;
 """
 
-_pack = msgspec.msgpack.Encoder().encode
-_unpack = msgspec.msgpack.Decoder(list[Statement]).decode
+_GROUPS = 512
+"""Groups read by one statement."""
 
 
 class LocalRecords:
@@ -42,7 +40,7 @@ class LocalRecords:
             )
             number = int(self._db.rows("SELECT coalesce(max(number), 0) + 1 FROM statements")[0][0])
             self._db.executemany(
-                "INSERT INTO statements VALUES (?,?)", ((number + i, _pack(s)) for i, s in enumerate(rows.values()))
+                "INSERT INTO statements VALUES (?,?)", ((number + i, pack_statements(s)) for i, s in enumerate(rows.values()))
             )
             self._db.executemany("INSERT INTO evidence VALUES (?,?,?)", sorted((*key, number + i) for i, key in enumerate(rows)))
 
@@ -64,7 +62,13 @@ class LocalRecords:
         sql = "SELECT body FROM evidence CROSS JOIN statements USING (number) WHERE item=? ORDER BY unit"
         for group in dict.fromkeys(groups):
             for (body,) in self._db.rows(sql, (group,)):
-                yield from _unpack(body)
+                yield from unpack_statements(body)
+
+    def evidence(self, groups: Sequence[str]) -> Iterator[tuple[str, str, bytes]]:
+        sql = "SELECT item, unit, body FROM evidence CROSS JOIN statements USING (number) WHERE item IN (...) ORDER BY item, unit"
+        ids = sorted(set(groups))
+        for start in range(0, len(ids), _GROUPS):
+            yield from self._db.rows_in(sql, ids[start : start + _GROUPS])
 
     def scan(self, *, after: str = "", limit: int = 1000) -> list[UnitRecord]:
         found = self._db.rows("SELECT body FROM records WHERE unit>? ORDER BY unit LIMIT ?", (after, limit))
