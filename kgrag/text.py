@@ -261,6 +261,12 @@ _BEFORE_NAME = frozenset(
     bzw vgl ggf bspw hr fr evtl inkl zzgl hrsg mme mlle mgr sra srta dna ing avv geb gest d.h z.b u.a i.e e.g ph.d
     u.s u.k u.n г гг ул пр им руб см рис стр проф акад""".split()  # noqa: SIM905
 )  # fmt: skip
+_TITLES = frozenset(["mr", "mrs", "ms", "dr", "prof", "st", "rev", "gen", "col", "capt", "hon", "fr", "herr", "hr"])
+_OPENER = re.compile(
+    r"\s+[\"'“‘«(]*(?:The|It|He|She|They|His|Her|Its|Their|This|These|That|In|On|At|During|After|When|While|Although|However|But|As"
+    r"|Der|Die|Das|Er|Sie|Es|Il|Elle|Le|La|Les|El|Он|Она|Они|В|На)\s"
+)
+"""A word that begins a sentence even behind an abbreviation ("World War I. During ...")."""
 _BEFORE_NUMBER = frozenset(
     """no nos nr vol vols p pp ch sec art op fig figs jan feb mar apr jun jul aug sep sept oct nov dec abb bd est ca núm núms pag pág tel
     т тыс млн""".split()  # noqa: SIM905
@@ -307,10 +313,11 @@ def _ends_sentence(text: str, mark: int, end: int) -> bool:
         return False
     before = _BEFORE_DOT.search(text, max(0, mark - 24), mark)
     word = before.group().lower() if before else ""
-    if word in _BEFORE_NAME or (word in _BEFORE_NUMBER and follows.isdecimal()):
-        return not follows
-    if len(word) == 1 and word.isalpha():  # an initial: "J. Smith"; a one-letter last word is rarer
-        return not follows
+    is_initial = len(word) == 1 and word.isalpha()  # "J. Smith"; a one-letter last word is rarer
+    if is_initial or word in _BEFORE_NAME:
+        return not follows or (word not in _TITLES and _OPENER.match(text, end) is not None)
+    if word in _BEFORE_NUMBER and follows.isdecimal():
+        return False
     if word.isdigit() and len(word) <= 3 and "\n" in text[max(0, mark - len(word) - 1) : mark]:
         return False  # a numbered item
     return not (word.isdigit() and len(word) <= 2 and _is_ordinal(text, end))

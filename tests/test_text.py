@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kgrag.function_words import language_of
 from kgrag.text import Analyzer, count_tokens, sentences, split_names, truncate, words
 
 
@@ -82,6 +83,38 @@ def test_identity_tells_languages_apart() -> None:
     assert Analyzer("en").identity != Analyzer("de").identity
 
 
+@pytest.mark.parametrize(
+    ("language", "question", "tokens"),
+    [
+        ("en", "Who directed the film Titanic?", "direct film titan"),
+        ("en", "Where did the US and the WHO meet?", "us who meet"),
+        ("en", "The Who", "the who"),
+        ("en", "What is it?", "what is it"),
+        ("en", "Wo wurde Goethe geboren?", "goeth geboren"),
+        ("de", "Wo wurde Goethe geboren?", "goth gebor"),
+        ("ru", "Где родился Чехов?", "род чех"),
+        ("zh", "清华大学", "清华 华大 大学"),
+    ],
+)
+def test_a_search_leaves_out_function_words(language: str, question: str, tokens: str) -> None:
+    assert Analyzer(language).query_tokens(question) == tokens.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("the city is in the north of it", "en"),
+        ("die Stadt ist nicht im Norden und sie war es auch", "de"),
+        ("la ville est dans le nord avec des ponts", "fr"),
+        ("la ciudad es muy grande y fue fundada por el rey", "es"),
+        ("город был основан на реке и это его", "ru"),
+        ("", "en"),
+    ],
+)
+def test_language_of_function_words(text: str, language: str) -> None:
+    assert language_of(set(words(text))) == language
+
+
 def test_words_are_casefolded_and_unstemmed() -> None:
     assert words("Straßen, Cafés & 北京大学 हिन्दी") == ["strassen", "cafés", "北京大学", "हिन्दी"]
 
@@ -137,6 +170,13 @@ def test_truncate_cuts_between_words() -> None:
         ["هل أنت هنا؟", "نعم."],
         ["यह एक वाक्य है।", "यह दूसरा है।"],
         ["Es war 1.5 km.", "Version 2.0.1 kam."],
+        [
+            "He fought in World War I.",
+            "During it he wrote.",
+            "He moved to the U.S.",
+            "The army of George W. Bush came to St. Louis.",
+        ],
+        ["Dr. The Nguyen met Mr. In.", "No. 5 is vol. 2 of fig. 3."],
     ],
 )
 def test_sentences(parts: list[str]) -> None:
