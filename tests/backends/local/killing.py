@@ -3,8 +3,8 @@
     python -m tests.backends.local.killing FOLDER steps|random COUNT
 
 A step is the begin or end of a transaction, every fourth writing statement in it, or a file opened, renamed, made or
-removed; Python's own audit and trace hooks
-tell of them, so the stores run as they are. ``steps`` kills at every COUNT-th, ``random`` COUNT times at any moment.
+removed; Python's own audit and trace hooks tell of them, so the stores run as they are. ``steps`` kills at every
+COUNT-th, ``random`` COUNT times at any moment.
 One process imports everything once and forks a worker for each kill and another that examines what the kill left.
 Prints one JSON line: how many kills, and how many operations each left committed.
 """

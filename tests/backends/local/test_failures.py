@@ -30,6 +30,9 @@ from kgrag.ports import Row
 from kgrag.records import DocumentStatus
 from tests.backends.local.volumes import read_only_view, resize, small_volume
 
+# From 3.12 on Python warns of forking beside threads, which is what these tests are about.
+pytestmark = pytest.mark.filterwarnings("ignore:This process.*fork:DeprecationWarning")
+
 TEXT = "ant bee"
 
 

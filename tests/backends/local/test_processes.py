@@ -11,9 +11,13 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from kgrag.backends.local.stores import LocalStores, open_stores
 from kgrag.ports import Row, Vertex
+
+# From 3.12 on Python warns of forking beside threads, which is what these tests are about.
+pytestmark = pytest.mark.filterwarnings("ignore:This process.*fork:DeprecationWarning")
 
 SPAWN = multiprocessing.get_context("spawn")
 WAVE = 10
