@@ -12,19 +12,21 @@ import unicodedata
 
 from kgrag.scripts import DENSE, fold_latin
 
-_QUOTES_AND_COMMAS = re.compile("[\"'`´‘’‚‛“”„‟«»‹›「」『』《》〈〉,，、،\u00ad\u200b\u200e\u200f\u2060\ufeff]")
-"""And characters that are not seen: soft hyphens, zero-width spaces and direction marks, which copied text is full of."""
-_BETWEEN_WORDS = str.maketrans(dict.fromkeys("_-‐‑–", " "))
+_DROPPED = "\"'`´‘’‚‛“”„‟«»‹›「」『』《》〈〉,，、،" + "\u00ad\u200b\u200e\u200f\u2060\ufeff"
+"""Quote marks and commas; and what is not seen: soft hyphens, zero-width spaces and direction marks, which copied text is full of."""
+_HYPHENS = "_-‐‑–"
 """Underscore and the hyphens, the en dash that typesetters put in their place among them."""
+_SPELLING = str.maketrans(dict.fromkeys(_HYPHENS, " ") | dict.fromkeys(_DROPPED, ""))
 _TRAILING_PUNCTUATION = " .!?;:。．！？；：…"
 _SPACE_BY_DENSE = re.compile(rf"(?<=[{DENSE}]) | (?=[{DENSE}])")
-_LATIN_DESIGNATOR = re.compile(
-    r"(?: (?:incorporated|inc|limited|ltd|llc|llp|corporation|corp|company|co|gmbh|ag|plc|s\.a|sa|bv|nv|oy|ab|kk|pte|pty)\.?)+$"
-)
+_DESIGNATORS = frozenset(
+    ["incorporated", "inc", "limited", "ltd", "llc", "llp", "corporation", "corp", "company", "co", "gmbh", "ag", "plc", "s.a", "sa",
+     "bv", "nv", "oy", "ab", "kk", "pte", "pty"]
+)  # fmt: skip
+_LATIN_DESIGNATOR = re.compile(rf"(?: (?:{'|'.join(map(re.escape, sorted(_DESIGNATORS)))})\.?)+$")
 _CJK_DESIGNATOR = re.compile(r"\(주\)|㈜|주식회사|유한회사|株式会社|有限会社|合同会社|有限公司|股份有限公司|有限责任公司|股份公司")
 _BRACKETED_TAIL = re.compile(r"\s*[(（\[][^()（）\[\]]*[)）\]]\s*$")
 _ARTICLES = frozenset(["the", "a", "an"])
-_SPACES = re.compile(r"\s+")
 
 
 def digest(*parts: str | bytes) -> str:
@@ -41,11 +43,9 @@ def entity_key(name: str) -> str:
     """When two spellings are the same name: NFKC, casefold, ``_`` and hyphens as spaces, no quote marks or commas,
     one space between words, no trailing sentence punctuation; every other symbol stays ("C++" is not "C#").
     Never empty for a name that holds a visible character."""
-    folded = unicodedata.normalize("NFKC", name).casefold()
-    folded = unicodedata.normalize("NFKC", folded)
-    key = _SPACES.sub(" ", _QUOTES_AND_COMMAS.sub("", folded.translate(_BETWEEN_WORDS))).strip()
-    key = key.rstrip(_TRAILING_PUNCTUATION)
-    return key or _SPACES.sub(" ", folded).strip()
+    folded = name.lower() if name.isascii() else unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    key = " ".join(folded.translate(_SPELLING).split()).rstrip(_TRAILING_PUNCTUATION)
+    return key or " ".join(folded.split())
 
 
 def compact_key(name: str, *, fold_accents: bool = True) -> str:
@@ -53,14 +53,20 @@ def compact_key(name: str, *, fold_accents: bool = True) -> str:
     without spaces next to Han, Hangul or Kana, and, unless told otherwise, without the accents of Latin letters.
     Falls back to the entity key where nothing would be left."""
     key = entity_key(name)
-    bare = _CJK_DESIGNATOR.sub(" ", key)
-    bare = _SPACES.sub(" ", bare).strip()
-    short = _LATIN_DESIGNATOR.sub("", bare)
-    bare = bare if short in _ARTICLES else short
-    bare = _SPACE_BY_DENSE.sub("", bare).strip().rstrip(_TRAILING_PUNCTUATION)
+    if key.isascii():
+        return _without_designator(key) or key
+    bare = _without_designator(" ".join(_CJK_DESIGNATOR.sub(" ", key).split()))
+    bare = _SPACE_BY_DENSE.sub("", bare).rstrip(_TRAILING_PUNCTUATION)
     if fold_accents:
         bare = fold_latin(bare)
     return bare or key
+
+
+def _without_designator(name: str) -> str:
+    if name[name.rfind(" ") + 1 :].rstrip(".") not in _DESIGNATORS:
+        return name
+    bare = _LATIN_DESIGNATOR.sub("", name).rstrip(_TRAILING_PUNCTUATION)
+    return name if bare in _ARTICLES else bare
 
 
 def title_key(title: str) -> str:

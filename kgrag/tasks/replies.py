@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from kgrag.errors import OutputError
+from kgrag.text import split_names
 
 _REASONING = re.compile(r"\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 _ENTITY = re.compile(r"&(?:(lt|gt|amp|quot|apos)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));")
@@ -126,9 +127,9 @@ def whole_sentences(text: str) -> str:
 
 
 def listed(value: Any) -> list[str]:
-    """The non-empty strings of a JSON list, each once; a lone string counts as a list of one."""
+    """The non-empty strings of a JSON list, each once; a lone string is parted at commas and semicolons (unified-kg-rag §8)."""
     if isinstance(value, str):
-        value = [value]
+        value = split_names(value)
     if not isinstance(value, list):
         return []
     texts = (" ".join(v.split()) for v in value if isinstance(v, str))

@@ -101,5 +101,6 @@ def test_numbers_lists_and_texts() -> None:
     assert number("", 0, 10, 5) == 5
     assert listed(["a", " a ", None, 3, "b\n c", "none"]) == ["a", "b c"]
     assert listed("one") == ["one"]
+    assert listed("one, 二、drei; one") == ["one", "二", "drei"]
     assert listed({"a": 1}) == []
     assert (text_of(" a "), text_of(3), text_of(2.5), text_of(True), text_of(None), text_of([1])) == ("a", "3", "2.5", "", "", "")

@@ -73,7 +73,6 @@ ROLE_WORDS = word_set(
     monsieur madame señor señora signor don doña presidente président präsident könig königin kaiser autor regisseur господин президент
     король царь писатель поэт композитор актёр режиссёр"""
 )
-PERSON_NOUNS = word_set(
     "actor actress singer songwriter author writer poet novelist composer musician politician player footballer"
 )
 
