@@ -73,8 +73,6 @@ ROLE_WORDS = word_set(
     monsieur madame señor señora signor don doña presidente président präsident könig königin kaiser autor regisseur господин президент
     король царь писатель поэт композитор актёр режиссёр"""
 )
-    "actor actress singer songwriter author writer poet novelist composer musician politician player footballer"
-)
 
 ABBREVIATED = word_set(
     "St Dr Mr Mrs Ms Jr Sr Lt Col Gen Rev Prof Mt Ft Sgt Capt No vs Gov Sen Rep Hon Bros Inc Ltd Co Corp Pvt F.C"
