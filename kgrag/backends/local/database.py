@@ -101,19 +101,6 @@ class Database:
             found += self.rows_in(sql, distinct[start : start + _CHUNK], *before)
         return found
 
-    def rows_each(self, sql: str, parameters: Iterable[Sequence[Any]]) -> list[Any]:
-        """The rows of one statement for each of these parameters, one after the other."""
-        inside = self.in_transaction
-        connection = self._transacting() if inside else self._borrow()
-        try:
-            execute = connection.execute
-            return [row for each in parameters for row in execute(sql, each).fetchall()]
-        except sqlite3.Error as error:
-            raise failures.of_sqlite(error, self.path) from error
-        finally:
-            if not inside:
-                self._idle.append(connection)
-
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[Callable[..., list[Any]]]:
         """A function like ``rows`` whose calls all see one committed state."""

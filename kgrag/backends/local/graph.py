@@ -4,6 +4,7 @@ transaction rewrites pages all over. A vertex is a number there, so that its nei
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
@@ -22,6 +23,9 @@ CREATE TABLE communities (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, l
 CREATE TABLE membership (entity TEXT NOT NULL, level INTEGER NOT NULL, community TEXT NOT NULL,
                          PRIMARY KEY (entity, level, community)) WITHOUT ROWID;
 """
+
+# A vertex's first edges by id, as one range: up to the id of the last that counts, or all (a blob is above any text).
+_CUT = "AND a.edge <= ifnull((SELECT edge FROM adjacency WHERE vertex=v.number ORDER BY edge LIMIT 1 OFFSET ?), x'')"
 
 _pack = msgspec.json.Encoder().encode
 _vertices = msgspec.json.Decoder(list[Vertex]).decode
@@ -144,18 +148,10 @@ class LocalGraph:
         return {vertex.id: vertex for vertex in _vertices(_array(found))}
 
     def incident(self, ids: Sequence[str], *, cap: int | None = None) -> list[Edge]:
-        if cap is None:
-            found = self._db.rows_in(
-                "SELECT e.body FROM vertices v CROSS JOIN adjacency a ON a.vertex=v.number"
-                " CROSS JOIN edges e ON e.number=a.number WHERE v.id IN (...)",
-                ids,
-            )
-        else:
-            found = self._db.rows_each(
-                "SELECT e.body FROM adjacency a CROSS JOIN edges e ON e.number=a.number WHERE a.vertex=? ORDER BY a.edge LIMIT ?",
-                [(number, cap) for number in self._numbers(ids).values()],
-            )
-        return _in_order(_edges(_array(found)))
+        join = "FROM vertices v CROSS JOIN adjacency a ON a.vertex=v.number"
+        cut, before = (_CUT, (cap - 1,)) if cap else ("", ())
+        sql = f"SELECT e.body {join} {cut} CROSS JOIN edges e ON e.number=a.number WHERE v.id IN (...)"
+        return _in_order(_edges(_array(self._db.rows_in(sql, ids, *before)))) if cap != 0 else []
 
     def among(self, ids: Sequence[str], *, cap: int | None = None) -> list[Edge]:
         numbers = list(self._numbers(ids).values())
@@ -179,32 +175,23 @@ class LocalGraph:
             )
         }
         reached = dict.fromkeys(names, 0)
+        walks = {seed: _Walk(seeds[key], {seed}, [seed]) for seed, key in names.items()}
         neighbours: dict[int, list[int]] = {}
-        for seed, key in names.items():
-            left = seeds[key]
-            seen = {seed}
-            frontier = [seed]
-            for distance in range(1, hops + 1):
-                if left <= 0 or not frontier:
-                    break
-                self._read_neighbours(frontier, cap, neighbours)
-                following: list[int] = []
-                for vertex in frontier:
-                    for other in neighbours[vertex]:
-                        if other not in seen and left > 0:
-                            seen.add(other)
-                            following.append(other)
-                            left -= 1
-                            reached[other] = min(distance, reached.get(other, distance))
-                frontier = following
+        for distance in range(1, hops + 1):
+            walking = [walk for walk in walks.values() if walk.left > 0 and walk.frontier]
+            self._read_neighbours(list({vertex for walk in walking for vertex in walk.frontier}), cap, neighbours)
+            for walk in walking:
+                for other in walk.step(neighbours):
+                    reached.setdefault(other, distance)
         found = self._db.rows_in("SELECT number, id FROM vertices WHERE body IS NOT NULL AND number IN (...)", list(reached))
         return {key: reached[number] for number, key in found}
 
     def _read_neighbours(self, vertices: Sequence[int], cap: int, into: dict[int, list[int]]) -> None:
         missing = [vertex for vertex in vertices if vertex not in into]
         into.update((vertex, []) for vertex in missing)
-        sql = "SELECT vertex, other FROM adjacency WHERE vertex=? ORDER BY edge LIMIT ?"
-        for vertex, other in self._db.rows_each(sql, [(vertex, cap) for vertex in missing]):
+        join = f"FROM vertices v CROSS JOIN adjacency a ON a.vertex=v.number {_CUT}"
+        sql = f"SELECT a.vertex, a.other {join} WHERE v.number IN (...) ORDER BY a.vertex, a.edge"
+        for vertex, other in self._db.rows_in(sql, missing, cap - 1) if cap > 0 else ():
             into[vertex].append(other)
 
     def citing(self, unit_ids: Sequence[str]) -> dict[str, list[str]]:
@@ -259,6 +246,27 @@ class LocalGraph:
         for entity, community in found:
             of.setdefault(entity, []).append(community)
         return of
+
+
+@dataclass(slots=True)
+class _Walk:
+    """From one seed: how many vertices it may still reach, which it has, and those reached last."""
+
+    left: int
+    seen: set[int]
+    frontier: list[int]
+
+    def step(self, neighbours: Mapping[int, Sequence[int]]) -> list[int]:
+        """Go one hop further; returns the vertices reached by it."""
+        following: list[int] = []
+        for vertex in self.frontier:
+            for other in neighbours[vertex]:
+                if other not in self.seen and self.left > 0:
+                    self.seen.add(other)
+                    following.append(other)
+                    self.left -= 1
+        self.frontier = following
+        return following
 
 
 def _array(rows: Sequence[tuple[bytes]]) -> bytes:
