@@ -59,7 +59,7 @@ class ChatModel(Protocol):
 
 
 class Embedder(Protocol):
-    """Texts to unit vectors. ``strong`` says whether vectors may lead lexical search (measured: docs/embeddings)."""
+    """Texts to unit vectors. ``strong`` says whether vectors may lead lexical search (measured: benchmarks/retrieval.py)."""
 
     @property
     def identity(self) -> str: ...

@@ -8,8 +8,15 @@ from pathlib import Path
 import pytest
 
 from kgrag import build, sample
+from kgrag.backends import limits
 from kgrag.ingest.run import run_ingest
 from kgrag.settings import Settings, load
+
+
+@pytest.fixture(autouse=True)
+def _fresh_model_limits() -> None:
+    """A port of an earlier test's server may come again; its breaker and rate must not."""
+    limits._all.clear()
 
 
 @pytest.fixture(scope="session")

@@ -32,7 +32,7 @@ class SearchSettings(Section):
     """What a vector ranking counts against a lexical one's 1, where the embedding is a strong one (measured:
     benchmarks/retrieval.py)."""
     weak_vector_weight: float = Field(default=0.5, ge=0, le=0.5)
-    """The same for a weak embedding: fused as an equal it loses to words alone (docs/embeddings)."""
+    """The same for a weak embedding: fused as an equal it loses to words alone (benchmarks/retrieval.py)."""
     quotas: dict[HitKind, int] = {"entity": 40, "relationship": 40, "report": 10, "claim": 10}
     """Most items of each other kind in an answer's context, before the token budget (LightRAG's top_k 40)."""
     language: str = ""

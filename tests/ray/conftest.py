@@ -11,7 +11,7 @@ import pytest
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # tests elsewhere start a Ray of their own
 def cluster() -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
