@@ -64,8 +64,10 @@ def commit(
     scan: FileScan,
     documents: DocumentScan,
     fingerprint: Fingerprint,
+    joined: dict[str, str] | None = None,
 ) -> FailedDocuments:
-    """Drop the records of removed units, then settle every document of the plan and every file that was read whole."""
+    """Drop the records of removed units, then settle every document of the plan and every file that was read whole.
+    ``joined`` are the aliases that statements are made with now (None: as before)."""
     failed = dict(uncut) | _unread(side, unread)
     broken = set(documents.incomplete)
     failures: list[Failure] = []
@@ -85,6 +87,8 @@ def commit(
             side.stores.status.put(settled)
             side.stores.status.delete([document.id for document in part if document.after is None])
     _settle(side, scan, broken, fingerprint)
+    if joined is not None:
+        side.stores.status.write_value("aliases", joined)
     LostItems(side.stores.status).clear()
     return FailedDocuments(named=failures, total=total)
 

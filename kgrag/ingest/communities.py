@@ -50,6 +50,7 @@ class ReportRun:
     needed: set[str]
     packer: ReportPacker
     fresh: bool
+    anew: bool
     reports: dict[str, Report] = field(default_factory=dict)
     made: list[str] = field(default_factory=list)
     failed: int = 0
@@ -64,12 +65,13 @@ def find_communities(
     *,
     cold: bool,
     fresh: bool,
+    anew: bool = False,
     language: str = "",
 ) -> CommunityScan:
     """Bring the partition up to date with the stored graph and find the reports that may have to change.
 
     ``ends`` and ``affected`` are the evidence's. ``cold``: partition the whole graph anew. ``fresh``: no stored report
-    counts, whatever it was written from."""
+    counts, whatever it was written from. ``anew``: the rows of reports that stay are made again."""
     edges = list(_edges(side))
     ids, network = network_of((), ((edge.source_id, edge.target_id, edge.weight) for edge in edges))
     before = side.stores.graph.communities()
@@ -86,11 +88,11 @@ def find_communities(
     side.stop.check()
     known = {community.id: community for community in before}
     changed = [community for community in now if known.get(community.id) != community]
-    moved = None if fresh or affected is None else set(read_ids(side, affected))
+    moved = None if fresh or anew or affected is None else set(read_ids(side, affected))
     needed = _needed(side, now, {community.id for community in changed}, moved)
     packer = _packer(side, _with_descendants(now, needed), edges, reports, language)
     gone = sorted(known.keys() - {community.id for community in now})
-    side.memo["reports"] = ReportRun(changed, gone, Partition(state, len(now)), needed, packer, fresh)
+    side.memo["reports"] = ReportRun(changed, gone, Partition(state, len(now)), needed, packer, fresh, anew)
     return CommunityScan(communities=len(now), levels=sorted({c.level for c in now if c.id in needed}))
 
 
@@ -178,7 +180,7 @@ def pack_reports(side: StoreSide, level: int) -> Table:
                 ask.append(index)
                 continue
             run.reports[id] = moved = _at(kept, frame)
-            if encode(moved) != stored[id]:
+            if run.anew or encode(moved) != stored[id]:
                 run.made.append(id)
         out.add(rows.take(pa.array(ask, pa.int64())))
     return out.close()

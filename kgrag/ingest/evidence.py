@@ -8,6 +8,7 @@ is made anew is noted before the record is replaced. So whatever a dead run left
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 import msgspec
 import numpy as np
@@ -97,11 +98,12 @@ def put_records(side: StoreSide, records: Table, resolver: Resolver, remade: boo
     return unread.close()
 
 
-def restate(side: StoreSide, plan: Table, resolver: Resolver) -> None:
-    """Make the statements of stored records anew, for documents whose names are resolved otherwise now."""
+def restate(side: StoreSide, plan: Table, also: Table | None, resolver: Resolver) -> None:
+    """Make the statements of stored records anew: of documents whose names are resolved otherwise now, and of the units in
+    ``also``."""
     lost = LostItems(side.stores.status)
     units = (unit for document in read_plans(side, plan) if document.reading == "restate" for unit in document.core)
-    for part in batched(units):
+    for part in batched(chain(units, read_ids(side, also) if also else ())):
         side.stop.check()
         _put(side, list(side.stores.records.get(part).values()), resolver, lost)
 
@@ -145,11 +147,11 @@ class LostItems:
         return int(self._status.read_value("lost") or 0)
 
 
-def export_statements(side: StoreSide, plan: Table, unread: Table | None, *, everything: bool) -> Evidence:
-    """All statements of the items that this run's units touch, but for those of removed and unread units.
-    ``everything``: of every item there is."""
-    out = set(_excluded(side, plan, unread))
-    core, groups = _affected(side, plan, everything)
+def export_statements(side: StoreSide, plan: Table, unread: Table | None, also: Table | None, *, everything: bool) -> Evidence:
+    """All statements of the items that this run's units and those in ``also`` touch, but for those of removed and unread
+    units. ``everything``: of every item there is."""
+    out = set(excluded_units(side, plan, unread))
+    core, groups = _affected(side, plan, also, everything)
     shards = max(1, -(-len(groups) // side.settings.groups_per_shard))
     table, gone, touched = side.writer("statements", schemas.STATEMENTS), side.writer("gone", IDS, _IDS), _GroupSet()
     subjects = _GroupSet()
@@ -167,8 +169,8 @@ def export_statements(side: StoreSide, plan: Table, unread: Table | None, *, eve
     return Evidence(
         statements=table.close(),
         gone=gone.close(),
-        ends=_id_table(side, "ends", touched.sorted()),
-        affected=_id_table(side, "affected", subjects.sorted()),
+        ends=write_ids(side, "ends", _hex(touched.sorted())),
+        affected=write_ids(side, "affected", _hex(subjects.sorted())),
         groups=len(groups),
     )
 
@@ -227,20 +229,21 @@ def _stored_ends(side: StoreSide, gone: list[str]) -> set[str]:
     return {end for edge in found for end in (edge.source_id, edge.target_id)}
 
 
-def read_ids(side: StoreSide, table: Table) -> Iterator[str]:
-    """The ids of a table of ids."""
-    for rows in side.tables.batches(table):
-        yield from rows["id"].to_pylist()
+def read_ids(side: StoreSide, table: Table, column: str = "id") -> Iterator[str]:
+    """The ids of a table, one by one."""
+    for rows in side.tables.batches(table, [column]):
+        yield from rows[column].to_pylist()
 
 
-def _id_table(side: StoreSide, name: str, ids: Groups) -> Table:
+def write_ids(side: StoreSide, name: str, ids: Iterable[str]) -> Table:
+    """A table of these ids, in their order."""
     out = side.writer(name, IDS, _IDS)
-    for start in range(0, len(ids), _IDS):
-        out.add(pa.table([_hex(ids[start : start + _IDS])], schema=IDS))
+    for part in batched(ids, _IDS):
+        out.add(pa.table([list(part)], schema=IDS))
     return out.close()
 
 
-def _excluded(side: StoreSide, plan: Table, unread: Table | None) -> Iterator[str]:
+def excluded_units(side: StoreSide, plan: Table, unread: Table | None) -> Iterator[str]:
     for document in read_plans(side, plan):
         yield from document.removed
     if unread is not None:
@@ -253,13 +256,13 @@ def without_record(side: StoreSide, unread: Table) -> Iterator[str]:
         yield from rows.filter(pc.invert(rows["read"]))["unit_id"].to_pylist()
 
 
-def _affected(side: StoreSide, plan: Table, everything: bool) -> tuple[Groups, Groups]:
+def _affected(side: StoreSide, plan: Table, also: Table | None, everything: bool) -> tuple[Groups, Groups]:
     """Items whose statements changed, and all to derive: those and the ones of which only a document's fields changed."""
     core, groups = _GroupSet(), _GroupSet()
     for page in LostItems(side.stores.status).pages():
         core.add(page)
     units = (unit for document in read_plans(side, plan) for unit in (*document.core, *document.removed))
-    _add_groups(side, core, units)
+    _add_groups(side, core, chain(units, read_ids(side, also) if also else ()))
     groups.add_all(core.sorted())
     _add_groups(side, groups, (unit for document in read_plans(side, plan) for unit in document.fields))
     if everything:
@@ -311,7 +314,7 @@ class _GroupSet:
 
 def _hex(groups: Groups) -> list[str]:
     text = groups.tobytes().hex()
-    return [text[i : i + 32] for i in range(0, len(text), 32)]
+    return [text[start : start + 32] for start in range(0, len(text), 32)]
 
 
 class _DocumentFields:

@@ -77,12 +77,13 @@ def stored_units(side: StoreSide) -> Table:
     return out.close()
 
 
-def write_rows(side: StoreSide, rows: Table, vectors: Table | None) -> Written:
-    """Write the rows that differ from what the stores hold, and the vertices and edges of the graph with theirs."""
+def write_rows(side: StoreSide, rows: Table, vectors: Table | None, *, anew: bool = False) -> Written:
+    """Write the rows that differ from what the stores hold (``anew``: all), and the vertices and edges of the graph with
+    theirs."""
     written = 0
     made = VectorReader(side, vectors)
     for collection in _ORDER:
-        fresh = not _holds(side, collection)
+        fresh = anew or not _holds(side, collection)
         for part in side.tables.batches(rows, collection=collection):
             side.stop.check()
             written += _write(side, collection, store_rows(part, made.of(part["id"].to_pylist())), fresh)

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kgrag.errors import ConfigurationError
+from kgrag.graph.resolve import Resolver
 from kgrag.ids import digest
 from kgrag.index.profile import BuildRecord, builds_communities, builds_graph, methodologies_held
-from kgrag.ingest import changes, commit, communities, evidence, items
+from kgrag.ingest import aliases, changes, commit, communities, evidence, items
+from kgrag.ingest.aliases import Aliases
 from kgrag.ingest.changes import DocumentScan, FileScan, Listing, UnitScan
 from kgrag.ingest.evidence import Evidence
 from kgrag.ingest.plan import Fingerprint
@@ -46,6 +49,7 @@ class Pipeline:
         fingerprint = await self._fingerprint()
         keys = await self._keys()
         before = await runner.store(commit.held)
+        self._check_dimension(before)
         files = await runner.store(changes.compare_files, listing, fingerprint)
         outcome = Outcome(files=files)
         renewed = {name for name, key in keys.items() if before is not None and before.keys.get(name) != key}
@@ -74,24 +78,43 @@ class Pipeline:
     async def _carry_out(
         self, outcome: Outcome, units: UnitScan, renewed: set[str], fingerprint: Fingerprint, *, first: bool
     ) -> None:
-        runner, stages = self._runner, self._stages
-        records = await runner.run(stages.extract, units.read) if self._graph else None
-        unread: Table | None = None
+        runner = self._runner
+        anew = "rows" in renewed
+        records = await runner.run(self._stages.extract, units.read) if self._graph else None
+        found = await self._aliases(units, records, renewed)
         await runner.store(evidence.write_ahead, units.plan)
-        if records is not None:
-            unread = await runner.store(evidence.put_records, records, stages.resolver, units.remade)
-        if units.restated:
-            await runner.store(evidence.restate, units.plan, stages.resolver)
-        await self._write_units(units, anew="rows" in renewed)
-        if self._graph:
-            await self._write_graph(outcome, units, unread, renewed, first=first)
+        unread = await self._put_records(units, records, found) if records else None
+        await self._write_units(units, anew=anew)
+        if records:
+            await self._write_graph(outcome, units, unread, found, renewed, first=first)
         await runner.store(items.delete_units, units.plan)
         await runner.store(commit.refresh)
-        failures = await runner.store(
-            commit.commit, units.plan, unread, units.failed, outcome.files, self._documents(outcome), fingerprint
+        failed = await runner.store(
+            commit.commit,
+            units.plan,
+            unread,
+            units.failed,
+            outcome.files,
+            self._documents(outcome),
+            fingerprint,
+            found.joined if found else None,
         )
-        outcome.failures += failures.named
-        outcome.failures_total += failures.total
+        outcome.failures += failed.named
+        outcome.failures_total += failed.total
+
+    async def _aliases(self, units: UnitScan, records: Table | None, renewed: set[str]) -> Aliases | None:
+        """Similar spellings to join, where that is asked for or was before."""
+        resolution = self._stages.resolution
+        if records is None or not (resolution.fuzzy or "aliases" in renewed):
+            return None
+        return await self._runner.store(aliases.find_aliases, resolution, units.plan, records)
+
+    async def _put_records(self, units: UnitScan, records: Table, found: Aliases | None) -> Table:
+        resolver = Resolver(self._stages.resolution, found.joined if found else {})
+        unread = await self._runner.store(evidence.put_records, records, resolver, units.remade)
+        if units.restated or (found and found.units.rows):
+            await self._runner.store(evidence.restate, units.plan, found.units if found else None, resolver)
+        return unread
 
     async def _write_units(self, units: UnitScan, *, anew: bool) -> None:
         """Rows of text units that are new, or whose document's title or fields changed; all of them for another embedding."""
@@ -99,23 +122,25 @@ class Pipeline:
         for number, table in enumerate(tables):
             if table.rows:
                 rows = await self._runner.run(self._stages.unit_rows, table, f"unit_rows_{number}")
-                await self._write(rows)
+                await self._write(rows, anew=anew)
         if anew:
             table = await self._runner.store(items.stored_units)
-            await self._write(await self._runner.run(self._stages.unit_rows, table, "unit_rows_all"))
+            await self._write(await self._runner.run(self._stages.unit_rows, table, "unit_rows_all"), anew=anew)
 
     async def _write_graph(
-        self, outcome: Outcome, units: UnitScan, unread: Table | None, renewed: set[str], *, first: bool
+        self, outcome: Outcome, units: UnitScan, unread: Table | None, joined: Aliases | None, renewed: set[str], *, first: bool
     ) -> None:
         runner, stages = self._runner, self._stages
-        everything = bool(renewed & {"derive", "rows"})
-        found = await runner.store(evidence.export_statements, units.plan, unread, everything=everything)
+        anew = "rows" in renewed
+        everything = anew or "derive" in renewed
+        also = joined.units if joined else None
+        found = await runner.store(evidence.export_statements, units.plan, unread, also, everything=everything)
         if found.groups:
             made = await runner.run(stages.derive, found.statements)
             if await runner.store(items.any_needed, made, stages.describe):
                 made = await runner.run(stages.describe, made)
                 self._note(outcome, made, "descriptions could not be summarised and keep their lines")
-            await self._write(await runner.run(stages.item_rows, made, "item_rows"))
+            await self._write(await runner.run(stages.item_rows, made, "item_rows"), anew=anew)
             await runner.store(items.delete_items, found.gone)
         if builds_communities(self._stages.target.artifacts) and (found.groups or renewed or first):
             await self._write_communities(outcome, found, renewed, first=first)
@@ -123,7 +148,6 @@ class Pipeline:
     async def _write_communities(self, outcome: Outcome, found: Evidence, renewed: set[str], *, first: bool) -> None:
         runner, stages = self._runner, self._stages
         cold = first or bool(renewed & {"communities"})
-        fresh = bool(renewed & {"reports", "rows"})
         scan = await runner.store(
             communities.find_communities,
             stages.communities,
@@ -131,7 +155,8 @@ class Pipeline:
             found.ends,
             found.affected,
             cold=cold,
-            fresh=fresh,
+            fresh="reports" in renewed,
+            anew="rows" in renewed,
         )
         for level in scan.levels:
             inputs = await runner.store(communities.pack_reports, level)
@@ -141,8 +166,8 @@ class Pipeline:
         rows = await runner.run(stages.report_rows, await runner.store(communities.made_reports), "report_rows")
         await runner.store(communities.write_communities, rows, await self._vectors(rows))
 
-    async def _write(self, rows: Table) -> None:
-        await self._runner.store(items.write_rows, rows, await self._vectors(rows))
+    async def _write(self, rows: Table, *, anew: bool) -> None:
+        await self._runner.store(items.write_rows, rows, await self._vectors(rows), anew=anew)
 
     async def _vectors(self, rows: Table) -> Table | None:
         if self._stages.embed is None:
@@ -156,7 +181,7 @@ class Pipeline:
         return Fingerprint(
             reading=digest("reading", str(s.parse.version), s.parse.key(), str(s.chunk.version), s.chunk.key()),
             extraction=digest("extraction", str(s.extract.version), extraction),
-            resolution=s.resolver.digest,
+            resolution=Resolver(s.resolution, {}).digest,
         )
 
     async def _keys(self) -> dict[str, str]:
@@ -165,6 +190,7 @@ class Pipeline:
         s = self._stages
         keys = {"rows": digest("rows", str(s.item_rows.version), s.item_rows.key())}
         if self._graph:
+            keys["aliases"] = str(s.resolution.similarity_threshold) if s.resolution.fuzzy else ""
             keys["derive"] = digest(
                 str(s.derive.version), s.derive.key(), str(s.describe.version), await self._runner.identity(s.describe)
             )
@@ -189,6 +215,15 @@ class Pipeline:
             language=target.language,
             keys=keys,
         )
+
+    def _check_dimension(self, before: BuildRecord | None) -> None:
+        wanted = self._stages.target.dimension
+        if before is not None and before.dimension and wanted and before.dimension != wanted:
+            raise ConfigurationError(
+                f"The index holds vectors of {before.dimension} numbers ({before.embedding}); {self._stages.target.embedding} gives {wanted}.",
+                subject="models.embedding",
+                remedy="Use the embedding model the index was built with, or build an index of another namespace with this one.",
+            )
 
     @staticmethod
     def _note(outcome: Outcome, table: Table, what: str) -> None:

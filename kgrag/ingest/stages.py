@@ -13,7 +13,7 @@ from kgrag.graph.derive import DeriveStage
 from kgrag.graph.describe import DescribeStage, DescriptionSettings
 from kgrag.graph.packing import ReportSettings
 from kgrag.graph.reports import ReportStage
-from kgrag.graph.resolve import ResolutionSettings, Resolver
+from kgrag.graph.resolve import ResolutionSettings
 from kgrag.index.embed import PassageStage
 from kgrag.index.profile import IndexSettings, artifacts_of, collections_with_vectors
 from kgrag.index.write import ReportRowStage, RowStage, TextUnitRowStage
@@ -57,7 +57,7 @@ class Stages:
     parse: MapStage
     chunk: MapStage
     extract: ExtractStage
-    resolver: Resolver
+    resolution: ResolutionSettings
     derive: DeriveStage
     describe: DescribeStage
     unit_rows: TextUnitRowStage
@@ -80,7 +80,7 @@ def stages_of(settings: IngestSettings, embedder: Embedder | None) -> Stages:
         parse=ParseStage(settings.documents),
         chunk=ChunkStage(settings.chunking),
         extract=ExtractStage(settings.extraction),
-        resolver=Resolver(settings.resolution),
+        resolution=settings.resolution,
         derive=DeriveStage(),
         describe=DescribeStage(settings.descriptions, settings.extraction.language),
         unit_rows=TextUnitRowStage(*rows),

@@ -91,7 +91,10 @@ class HashEmbedder:
     async def passages(self, texts: Any) -> Vector:
         self.embedded += texts
         raw = (
-            np.stack([np.frombuffer(hashlib.sha512(t.encode()).digest()[:16], np.uint8) for t in texts]).astype(np.float32) - 127.5
+            np.stack([np.frombuffer(hashlib.sha512(t.encode()).digest()[: self.dimension], np.uint8) for t in texts]).astype(
+                np.float32
+            )
+            - 127.5
         )
         return np.asarray(raw / np.linalg.norm(raw, axis=1, keepdims=True), np.float32)
 
@@ -138,6 +141,10 @@ class Bench:
         return await run_ingest(self.parts(), [str(self.source)], **kwargs)
 
 
+WORDS = ("london", "read", "gon", "goe", "goes", "societi", "society", "thing", "near", "built")
+"""Tokens of the texts that tests use, as several analyzers make them."""
+
+
 def snapshot(bench: Bench, namespace: str = "test", *, communities: bool = True) -> dict[str, Any]:
     """All that the stores hold, but for times and run ids."""
     stores = open_stores(bench.home, namespace, mode="read")
@@ -149,6 +156,8 @@ def snapshot(bench: Bench, namespace: str = "test", *, communities: bool = True)
                 ids = [id for id, _ in rows]
                 vectors = {id: v.tobytes() for id, v in stores.search.vectors(name, ids).items()}
                 found[name] = [(id, body, vectors.get(id)) for id, body in rows]
+                words = {word: stores.search.lexical(name, [word], 100) for word in WORDS}
+                found[f"{name} by word"] = {word: sorted(hit.id for hit in hits) for word, hits in words.items()}
         found["vertices"] = stores.graph.scan_vertices(limit=10**6)
         found["edges"] = stores.graph.scan_edges(limit=10**6)
         if communities:

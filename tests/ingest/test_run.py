@@ -8,9 +8,17 @@ from typing import Any
 
 import pytest
 
-from kgrag.errors import ConfirmationRequired, LeaseHeldError, OutputError, PermanentModelError, RunStopped, TransientModelError
+from kgrag.errors import (
+    ConfigurationError,
+    ConfirmationRequired,
+    LeaseHeldError,
+    OutputError,
+    PermanentModelError,
+    RunStopped,
+    TransientModelError,
+)
 from kgrag.ingest.stop import Stop
-from kgrag.records import TextUnit, decode
+from kgrag.records import Entity, TextUnit, decode
 from tests.ingest.pieces import Bench, different, long, snapshot
 
 KNEW, SOCIETY = "Ada Lovelace knew Charles Babbage in London", "London has the Royal Society"
@@ -34,7 +42,7 @@ def units(bench: Bench) -> set[str]:
 async def fresh(bench: Bench, tmp_path: Path) -> dict[str, Any]:
     """What a first build of the same sources holds."""
     other = Bench(tmp_path / "fresh", source=bench.source)
-    other.settings = bench.settings
+    other.settings, other.embedder = bench.settings, bench.embedder
     other.engine.fail = bench.engine.fail
     await other.ingest()
     return snapshot(other, communities=False)
@@ -125,20 +133,72 @@ async def test_any_edit_equals_a_first_build(bench: Bench, tmp_path: Path, chang
     assert different(snapshot(bench, communities=False), await fresh(bench, tmp_path)) == []
 
 
-@pytest.mark.parametrize("what", ["resolution", "extraction", "descriptions"])
-async def test_another_setting_equals_a_first_build_with_it(bench: Bench, tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize(
+    ("what", "values"),
+    [
+        ("resolution", {"aliases": {"Alan Turing": "Ada Lovelace"}}),
+        ("resolution", {"fold_accents": False}),
+        ("extraction", {"gleaning": False}),
+        ("descriptions", {"max_tokens": 5, "chunk_tokens": 20}),
+        ("chunking", {"max_tokens": 40}),
+        ("reports", {"max_entities_per_report": 2}),
+        ("index", {"language": "de"}),
+        ("index", {"methodologies": ["lightrag"]}),
+    ],
+)
+async def test_another_setting_equals_a_first_build_with_it(
+    bench: Bench, tmp_path: Path, what: str, values: dict[str, Any]
+) -> None:
     await bench.ingest()
     asked = len(bench.engine.asked)
-    changes = {
-        "resolution": {"aliases": {"Alan Turing": "Ada Lovelace"}},
-        "extraction": {"gleaning": False},
-        "descriptions": {"max_tokens": 5, "chunk_tokens": 20},
-    }
-    bench.set(what, **changes[what])
+    bench.set(what, **values)
     await bench.ingest()
     if what == "resolution":
         assert not [i for n, i in bench.engine.asked[asked:] if n == "extract"]
     assert different(snapshot(bench, communities=False), await fresh(bench, tmp_path)) == []
+
+
+async def test_another_embedding_makes_every_vector_anew_and_asks_nothing(bench: Bench, tmp_path: Path) -> None:
+    await bench.ingest()
+    asked, embedded = len(bench.engine.asked), len(bench.embedder.embedded)
+    bench.embedder.identity = "hash-of-another-kind"
+    report = await bench.ingest()
+    assert report.embedding.startswith("hash-of-another-kind")
+    assert len(bench.engine.asked) == asked
+    assert len(bench.embedder.embedded) == 2 * embedded
+    assert different(snapshot(bench, communities=False), await fresh(bench, tmp_path)) == []
+
+
+async def test_vectors_of_another_length_are_refused_before_anything_is_written(bench: Bench) -> None:
+    await bench.ingest()
+    before = snapshot(bench)
+    bench.embedder.identity, bench.embedder.dimension = "hash-8", 8
+    with pytest.raises(ConfigurationError, match="16 numbers"):
+        await bench.ingest()
+    assert snapshot(bench) == before
+
+
+async def test_similar_spellings_are_joined_where_asked_and_parted_again(bench: Bench, tmp_path: Path) -> None:
+    bench.set("resolution", fuzzy=True)
+    await bench.ingest()
+    bench.write("c.jsonl", {"id": "c", "title": "Note", "text": "Alan Turingg read Charles Babbagee in Londonn."})
+    await bench.ingest()
+    joined = await fresh(bench, tmp_path)
+    names = [decode(body, Entity).name for _, body, _ in joined["entities"]]
+    assert "Alan Turing" in names
+    assert "Alan Turingg" not in names
+    assert different(snapshot(bench, communities=False), joined) == []
+    (bench.source / "c.jsonl").unlink()
+    (bench.source / "b.jsonl").unlink()
+    await bench.ingest()
+    assert different(snapshot(bench, communities=False), await fresh(bench, tmp_path / "less")) == []
+    asked = len(bench.engine.asked)
+    bench.write("c.jsonl", {"id": "c", "title": "Note", "text": "Alan Turingg read Charles Babbagee in Londonn."})
+    await bench.ingest()
+    bench.set("resolution", fuzzy=False)
+    await bench.ingest()
+    assert not [i for n, i in bench.engine.asked[asked:] if n == "extract" and "Ada" in i.text]
+    assert different(snapshot(bench, communities=False), await fresh(bench, tmp_path / "parted")) == []
 
 
 async def test_a_unit_that_fails_fails_its_document_and_no_other(bench: Bench, tmp_path: Path) -> None:
