@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import inspect
+import textwrap
 import types
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from kgrag.errors import ConfigurationError
+from kgrag.section import Section
 
 
 def fields_of(section: type[BaseModel]) -> dict[str, FieldInfo]:
     """A section's fields by the name a user writes."""
     return {field.alias or name: field for name, field in section.model_fields.items()}
+
+
+def descriptions(section: type[BaseModel]) -> dict[str, str]:
+    """What the source says of each field, by the name a user writes: the string below it, on one line."""
+    found: dict[str, str] = {}
+    for cls in reversed(section.__mro__):
+        if not issubclass(cls, Section):
+            continue
+        body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
+        assert isinstance(body, ast.ClassDef)
+        for field, below in pairwise(body.body):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr):
+                text = below.value.value if isinstance(below.value, ast.Constant) else None
+                if isinstance(text, str):
+                    found[field.target.id] = " ".join(text.split())
+    return {field.alias or name: found.get(name, "") for name, field in section.model_fields.items()}
 
 
 def sections_in(annotation: Any) -> list[type[BaseModel]]:

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from kgrag.settings.keys import fields_of, sections_in
+from kgrag.settings.keys import descriptions, fields_of, sections_in
 from kgrag.settings.tree import Settings
 
 _INTRODUCTION = """# Configuration
@@ -32,7 +32,7 @@ def _section(section: type[BaseModel], path: str, note: str, written: dict[type[
     if section in written:
         return [f"## `{path}`", "", f"{note} Keys as in `{written[section]}`.", ""]
     written[section] = path
-    fields = fields_of(section)
+    fields, said = fields_of(section), descriptions(section)
     inner = {name: sections_in(field.annotation) for name, field in fields.items()}
     plain = [(name, field) for name, field in fields.items() if not inner[name]]
     lines = [f"## `{path}`" if path else "## Top level", ""]
@@ -43,12 +43,12 @@ def _section(section: type[BaseModel], path: str, note: str, written: dict[type[
         lines += ["| key | type | default | |", "| --- | --- | --- | --- |"]
         for name, field in plain:
             kind = _type(field.annotation) + _bounds(field)
-            lines.append(f"| `{name}` | {kind} | {_default(field)} | {_cell(_one_line(field.description))} |")
+            lines.append(f"| `{name}` | {kind} | {_default(field)} | {_cell(_one_line(said[name]))} |")
         lines.append("")
     for name, found in inner.items():
         if found:
             place = f"{path}.{name}" if path else name
-            lines += _section(found[0], place, _one_line(fields[name].description), written)
+            lines += _section(found[0], place, _one_line(said[name]), written)
     return lines
 
 

@@ -6,7 +6,7 @@ import textwrap
 
 from pydantic import BaseModel
 
-from kgrag.settings.keys import fields_of, sections_in
+from kgrag.settings.keys import descriptions, fields_of, sections_in
 from kgrag.settings.tree import Settings
 
 _HEADER = """\
@@ -25,9 +25,10 @@ def _section(section: type[BaseModel], depth: int) -> list[str]:
 
     pad = "  " * depth
     lines: list[str] = []
+    said = descriptions(section)
     for name, field in fields_of(section).items():
         inner = sections_in(field.annotation)
-        about = " ".join((field.description or (inner[0].__doc__ if inner else "") or "").split())
+        about = said[name] or " ".join(((inner[0].__doc__ if inner else "") or "").split())
         lines += ["", *(f"{pad}# {line}" for line in textwrap.wrap(about, 118 - len(pad)))]
         if inner and field.default is not None:
             lines += [f"{pad}{name}:", *_section(inner[0], depth + 1)]
